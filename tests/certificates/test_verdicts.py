@@ -576,8 +576,16 @@ def test_no_number_of_rows_decides_when_the_estimate_equals_the_limit():
         ({"max_error": math.nan}, r"^max_error must be a number from 0 to 1, got nan"),
         ({"confidence_level": None}, r"^confidence_level must be a number, got None"),
         ({"confidence_level": True}, r"^confidence_level must be a number, got True of type bool"),
-        ({"confidence_level": math.nan}, r"^confidence_level must be a number from 0 to inf, got nan"),
-        ({"confidence_level": -0.5}, r"^confidence_level must be a number from 0 to inf, got -0\.5"),
+        (
+            {"confidence_level": math.nan},
+            r"^confidence_level must be from 0\.5 to below 1, got nan; 0\.95 means wrong in",
+        ),
+        ({"confidence_level": np.float32("nan")}, r"^confidence_level must be from 0\.5 to below 1, got "),
+        ({"confidence_level": -math.inf}, r"^confidence_level must be from 0\.5 to below 1, got -inf; 0\.95 means"),
+        (
+            {"confidence_level": -0.5},
+            r"^confidence_level must be from 0\.5 to below 1, got -0\.5; 0\.95 means wrong in",
+        ),
         ({"confidence_level": 95}, r"^confidence_level is 95; write 0\.95 for 95%"),
         ({"confidence_level": 99.9}, r"^confidence_level is 99\.9; write 0\.999 for 99\.9%"),
         ({"confidence_level": 100}, r"^confidence_level must be from 0\.5 to below 1, got 100;"),

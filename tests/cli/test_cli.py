@@ -14,6 +14,9 @@ from table_cases import FORMATS, predictions, write
 
 import calibrant
 from calibrant.cli import COMMANDS
+from calibrant.cli.voices import SHELL
+from calibrant.core.errors import UndefinedError
+from calibrant.repairs.fits import NO_CURVE
 
 
 @pytest.fixture(scope="module")
@@ -308,11 +311,12 @@ def test_rows_are_written_with_all_their_columns(suffix, files, tmp_path):
     file = tmp_path / "ids.csv"
     file.write_text('id,note,score\n007,"a, b",0.5\n008,,0.25\n')
     assert call("recalibrate", "apply", files / "m.json", file, "--out", out).exit_code == 0
-    again = answer("recalibrate", "apply", files / "m.json", out, "--y-prob", "score", "--column", "x", "--out", out)
-    assert again["input"]["rows"] == 2
+    twice = tmp_path / f"twice{suffix}"
+    asked = ("--y-prob", "score", "--column", "x", "--out", twice)
+    assert answer("recalibrate", "apply", files / "m.json", out, *asked)["input"]["rows"] == 2
     reader = {".parquet": "read_parquet", ".jsonl": "read_json"}.get(suffix, "read_csv")
     options = "" if suffix in (".parquet", ".jsonl") else ", all_varchar=true"
-    rows = duckdb.execute(f"SELECT id, note, x = recalibrated FROM {reader}('{out}'{options})").fetchall()
+    rows = duckdb.execute(f"SELECT id, note, x = recalibrated FROM {reader}('{twice}'{options})").fetchall()
     assert rows == [("007", "a, b", True), ("008", None, True)]
 
 
@@ -382,6 +386,46 @@ def test_repairs_of_the_wrong_column_are_noticed(mistake, said, tmp_path):
         assert any(line.startswith(said) for line in lines[:advice])
         assert note in lines or "--weight" in command  # of which it takes fewer to be expected
         assert said in call(*command, "--verbose").stdout
+
+
+@pytest.mark.parametrize(
+    ("method", "outcomes", "remedy"),
+    [
+        ("temperature", [1, 0], "fit with --method platt, which can also shift and reverse them"),
+        ("temperature", [0, 1], "collect more rows, or fit with --method platt, whose smoothing gives a finite fit"),
+        ("beta", [1, 1], "fit with --method platt, whose smoothing gives a finite fit"),
+    ],
+)
+def test_what_to_do_about_rows_that_no_curve_fits_is_an_option(method, outcomes, remedy, tmp_path):
+    file = write({"y": outcomes * 50, "p": [0.1, 0.9] * 50}, tmp_path / "t.csv", "csv")
+    found = call("recalibrate", "fit", file, "--out", tmp_path / "m.json", "--method", method)
+    assert (found.exit_code, found.stderr.endswith(f"; {remedy}\n")) == (2, True), found.stderr
+    for options in ((), ("--verbose",)):
+        chosen = call("recalibrate", "choose", file, *options)
+        assert remedy in chosen.stdout
+        assert "Recalibrator(" not in chosen.stdout
+
+
+def test_curves_that_do_not_settle_name_the_methods_without_one():
+    error = UndefinedError("", remedy=NO_CURVE)
+    assert error.said(SHELL) == "; fit with --method isotonic or --method constant"
+    assert str(error) == "; use IsotonicRecalibrator() or ConstantRecalibrator()"
+
+
+def test_no_zero_has_a_minus_before_it(tmp_path):
+    file = write({"y": [1] * 40, "p": [0.25, 0.75] * 20}, tmp_path / "t.csv", "csv")
+    for options in ((), ("--verbose",), ("--json",)):
+        said = call("recalibrate", "choose", file, *options).stdout
+        assert not re.search(r"-0\.0+(?![\d.]*[1-9])\b", said), said
+
+
+def test_more_parts_than_rows_are_refused_by_the_name_of_the_option(tmp_path):
+    for count, remedy in ((1, "collect more rows: no number of parts will do"), (3, "choose fewer parts")):
+        file = write({"y": [1, 0, 1][:count], "p": [0.5, 0.2, 0.7][:count]}, tmp_path / f"{count}.csv", "csv")
+        found = call("recalibrate", "choose", file)
+        there = "is only 1 row" if count == 1 else "are only 3 rows"
+        assert found.exit_code == 2
+        assert f"--parts is 5, and there {there} to cut into parts; {remedy}\n" in found.stderr
 
 
 def test_no_guarantee_is_claimed_for_weighted_rows(files, tmp_path):

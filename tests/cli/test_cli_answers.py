@@ -112,6 +112,21 @@ def test_advice_after_a_verdict_on_savings_is_about_acting(files):
     assert "the risk gap at threshold 0.3 of every group is at most 0.02 (2 groups, adaptive method)." in groups
 
 
+def test_errors_without_a_plan_are_not_sent_to_one_and_a_useless_limit_says_so(files):
+    asked = ("certify", files / "more.csv", "--y-true", "y", "--y-prob", "good", "--measure")
+    for options in ((), ("--by", "g")):
+        said = call(*asked, "ece", "--max-error", "0.1", *options).stdout
+        lines = said.splitlines()
+        assert said.count("Note: no ECE certificate is possible here, the limit is true but useless: ") == 1
+        (after,) = [line for line in lines if line.startswith("Next: ")]
+        assert after.startswith("Next: name --measure cutoff before you look at fresh rows"), after
+        assert "no number of rows shows the ECE" in after
+    said = call(*asked, "distance", "--max-error", "0.03").stdout
+    assert "Next: judge more fresh rows; how many it takes for the distance from calibration, calibrant plan" in said
+    refused = call("plan", files / "more.csv", "--y-prob", "good", "--max-error", "0.05", "--measure", "distance")
+    assert "--measure distance has no plan: its upper limit also counts how forecasts spread" in refused.stderr
+
+
 def test_a_caution_stands_before_what_to_do_and_takes_the_green_away(files):
     arguments = [part.format(file=files / "more.csv") for part in MORE_RUNS["wide"]]
     lines = call(*arguments).stdout.splitlines()

@@ -1,6 +1,9 @@
 """Several files as one data set: the same answers however the rows are split, and errors that name file and row."""
 
+import json
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -175,14 +178,80 @@ def test_rows_that_are_left_out_leave_the_others_in_their_order(first, kind, tmp
         assert f"data row {row - first + 1} of {again[1]}" in said.stderr
 
 
-def test_what_is_read_is_not_written_over_and_a_link_is_the_same_file(tmp_path):
-    one, two = split(COLUMNS, [20], tmp_path, "csv")
-    model = tmp_path / "m.json"
-    model.write_text(calibrant.PlattRecalibrator().fit(COLUMNS["p"], COLUMNS["y"]).to_json())
-    before = two.read_bytes()
-    said = call("recalibrate", "apply", model, one, two, "--y-prob", "p", "--out", two)
-    assert (said.exit_code, "is one of the files that are read" in said.stderr) == (2, True)
-    assert two.read_bytes() == before
+ASKED = ("--y-true", "y", "--y-prob", "p")
+WRITING = {
+    "fit": ("recalibrate", "fit", "{read}", *ASKED, "--out", "{written}"),
+    "apply": ("recalibrate", "apply", "{model}", "{read}", "--y-prob", "p", "--drop-missing", "--out", "{written}"),
+    "report": ("report", "{read}", *ASKED, "--format", "md", "--out", "{written}"),
+    "validate": ("validate", "{read}", *ASKED, "--format", "csv", "--out", "{written}"),
+    "watch": ("watch", "{read}", *ASKED, "--max-error", "0.5", "--openmetrics", "{written}"),
+    "state": ("watch", "{read}", *ASKED, "--max-error", "0.5", "--state", "{written}"),
+}
+
+
+@pytest.fixture
+def inputs(tmp_path):
+    """A folder with two files that are read, one of them under a second name, and a model."""
+    folder = tmp_path / "read"
+    folder.mkdir()
+    split(COLUMNS, [20], folder, "csv")
+    (folder / "part1.csv").rename(folder / "part1.json")  # a name that every command may write
+    (folder / "part0.csv").rename(folder / "part0.json")
+    (tmp_path / "link.json").symlink_to(folder / "part1.json")
+    (tmp_path / "hard.json").hardlink_to(folder / "part1.json")
+    (tmp_path / "m.json").write_text(calibrant.PlattRecalibrator().fit(COLUMNS["p"], COLUMNS["y"]).to_json())
+    return tmp_path
+
+
+@pytest.mark.parametrize("written", ["read/part1.json", "read/../read/part1.json", "link.json", "hard.json"])
+@pytest.mark.parametrize("read", ["read/part1.json", "read/part*.json", "read", "link.json"])
+@pytest.mark.parametrize("run", WRITING)
+def test_what_is_read_is_not_written_over_whatever_it_is_called(run, read, written, inputs, monkeypatch):
+    monkeypatch.chdir(inputs)
+    before = {path: path.read_bytes() for path in inputs.rglob("*.json")}
+    said = call(*(part.format(read=read, model="m.json", written=written) for part in WRITING[run]))
+    assert (said.exit_code, said.stdout) == (2, "")
+    option = WRITING[run][-2]
+    assert said.stderr == f"Error: {option} {written} is one of the files that are read; write to another one\n"
+    assert {path: path.read_bytes() for path in inputs.rglob("*.json")} == before
+
+
+def test_the_model_that_is_applied_is_not_written_over(inputs):
+    model = inputs / "m.json"
+    before = model.read_bytes()
+    said = call("recalibrate", "apply", model, inputs / "read" / "part0.json", "--y-prob", "p", "--out", model)
+    assert (said.exit_code, "m.json is one of the files that are read" in said.stderr) == (2, True)
+    assert model.read_bytes() == before
+
+
+def test_the_file_behind_standard_input_is_not_written_over(inputs):
+    file = inputs / "read" / "part0.json"
+    before = file.read_bytes()
+    line = [sys.executable, "-m", "calibrant", "recalibrate", "fit", "-", *ASKED, "--out", str(file)]
+    with file.open("rb") as stream:
+        said = subprocess.run(line, stdin=stream, capture_output=True, text=True, check=False)
+    assert (said.returncode, "is one of the files that are read" in said.stderr) == (2, True)
+    assert file.read_bytes() == before
+
+
+def test_a_state_and_its_numbers_are_two_files(inputs):
+    file, one = inputs / "read" / "part0.json", inputs / "one"
+    both = ("--format", "csv", "--state", one, "--openmetrics", inputs / "read" / ".." / "one")
+    said = call("watch", file, *ASKED, "--max-error", "0.5", *both)
+    assert (said.exit_code, "--state and --openmetrics name one file" in said.stderr) == (2, True)
+    assert not one.exists()
+
+
+def test_other_files_are_written_over_and_devices_written_to(inputs):
+    file, out = inputs / "read" / "part0.json", inputs / "out.json"
+    out.write_text("what was there before")
+    for target in (out, "/dev/null"):
+        assert call("recalibrate", "fit", file, "--format", "csv", *ASKED, "--out", target, "-q").exit_code == 0
+    assert json.loads(out.read_text())["type"]
+
+
+def test_a_link_is_the_same_file(tmp_path):
+    one, _ = split(COLUMNS, [20], tmp_path, "csv")
     link = tmp_path / "link.csv"
     link.symlink_to(one)
     assert "was named twice" in call("measure", one, link).stderr

@@ -54,7 +54,16 @@ def test_columns_are_guessed_when_names_leave_no_doubt_and_the_guess_is_printed(
             ("--y-true", "why", "--by", "ward", "--weight", "size"),
             r"t\.csv has no columns 'why', 'size', 'ward'; its columns are 'y', 'p'$",
         ),
-        ({"y": [0, 1], "p": [0.2, 0.8]}, ("--by", "p"), r"forecasts\? \(no name says so.\)"),
+        (
+            {"y": [0, 1], "p": [0.2, 0.8]},
+            ("--by", "p"),
+            r"forecasts\? \('p' was named for --by.\) Name it with --y-prob",
+        ),
+        (
+            {"y": [0, 1], "p": [0.2, 0.8]},
+            ("--by", "y"),
+            r"outcomes\? \('y' was named for --by.\) Name it with --y-true",
+        ),
         ({"y": [0, 1], "label": [0, 1], "p": [0.2, 0.8]}, (), r"outcomes\? \('y' and 'label' all may be.\)"),
     ],
 )
@@ -62,6 +71,24 @@ def test_columns_are_not_guessed_when_in_doubt(columns, options, message, tmp_pa
     found = call("measure", write(columns, tmp_path / "t.csv", "csv"), *options)
     assert found.exit_code == 2
     assert re.search(message, found.stderr)
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        (("report", "--format", "md"), "--features"),
+        (("groups",), "--features"),
+        (("certify", "--max-error", "0.1"), "--groups"),
+        (("certify", "--max-error", "0.1"), "--check-clusters"),
+        (("watch", "--max-error", "0.1"), "--time"),
+    ],
+)
+def test_a_column_that_another_option_names_is_not_said_to_be_missing(command, option, tmp_path):
+    file = write({"y": [0, 1], "p": [0.2, 0.8], "x": [1, 2]}, tmp_path / "t.csv", "csv")
+    named = "p" if option in ("--check-clusters", "--time") else "x,p"
+    found = call(*command, file, option, named)
+    assert found.exit_code == 2
+    assert f"which column holds the forecasts? ('p' was named for {option}.) Name it with --y-prob" in found.stderr
 
 
 @pytest.mark.parametrize(
@@ -204,7 +231,12 @@ def bad_calls(files):
             ["certify", table, "--max-error", "0.1", "--method", "exact", "--weight", "w"],
             r"--method exact does not cover",
         ),
-        (["certify", table, "--max-error", "0.1", "--confidence-level", "95"], r"95.0 is not in the range"),
+        (
+            ["certify", table, "--max-error", "0.1", "--confidence-level", "95"],
+            r"95.0 is not in .*; write 0\.95 for 95%\.$",
+        ),
+        (["plan", "--max-error", "0.1", "--brier", "0.1", "--confidence-level", "3"], r"3.0 is not in [^;]*$"),
+        (["plan", "--max-error", "0.1", "--brier", "0.1", "--confidence-level", "x"], r"'x' is not a valid float"),
         (
             ["test", table, "--test", "spiegelhalter", "--weight", "w"],
             r"--weight does not go with --test spiegelhalter",
@@ -236,7 +268,10 @@ def bad_calls(files):
         (["recalibrate", "apply", model, table, "--out", "o.xlsx"], r"o.xlsx ends in '.xlsx'; write one of .csv"),
         (["recalibrate", "apply", model, table, "--column", "W", "--out", "o.csv"], r"has a column 'W' already"),
         (["recalibrate", "sql", model, "--column", ""], r"column must be the name of a column"),
-        (["nonsense"], r"No such command 'nonsense'"),
+        (["nonsense"], r"No such command 'nonsense'\.$"),
+        (["certfy", table], r"No such command 'certfy'\. Did you mean 'certify'\?$"),
+        (["Report", table], r"No such command 'Report'\. Did you mean 'report'\?$"),
+        (["recalibrate", "aply", model], r"No such command 'aply'\. Did you mean 'apply'\?$"),
         (["measure", table, "--nonsense"], r"No such option"),
     ]
 

@@ -1,6 +1,9 @@
 """Types of numbers and kinds of text that are rare: read exactly, or named together with the remedy."""
 
+import io
 import json
+import re
+import zipfile
 from decimal import Decimal
 from typing import Any
 
@@ -203,6 +206,77 @@ def test_texts_that_cannot_be_read_get_one_sentence(what, tmp_path):
         found = call("certify", path, "--max-error", "0.2", "--y-true", "y", "--y-prob", "p", *options)
         assert found.exit_code == 2, found.output
         assert "please report it" not in found.stderr
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "txt"])
+def test_text_in_utf_16_is_called_so_with_the_way_out_of_excel(kind, encoding, tmp_path):
+    path = tmp_path / f"t.{kind}"
+    text = '{"y": 1, "p": 0.5}\n' if kind == "jsonl" else "y\tp\n1\t0.5\n"
+    path.write_bytes(("\ufeff" + text).encode(encoding))
+    said = (
+        "is not text in UTF-8 but in UTF-16, as Excel's Unicode Text is; save it as UTF-8, which Excel calls CSV UTF-8"
+    )
+    with pytest.raises(TableError, match=rf"{said}$"):
+        read(path)
+    named = () if kind == "txt" else ("--format", kind)
+    for command in (("measure", "-", *named), ("watch", "-", "--time", "t", "--max-error", "0.1")):
+        found = call(*command, stdin=path.read_bytes())
+        assert found.exit_code == 2
+        assert f"standard input {said}" in found.stderr
+
+
+def test_every_format_that_can_be_named_is_listed_where_one_is_asked_for(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"y,p\n1,\xff\n")
+    (asked,) = re.findall(r"--format \[([a-z|]+)\]", call("measure", "--help").stdout)
+    with pytest.raises(TableError) as error:
+        read(path)
+    assert set(str(error.value).split("one of ")[1].split(", ")) == set(asked.split("|"))
+
+
+def _zipped(*names):
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as written:
+        for name in names:
+            written.writestr(name, "<a/>")
+    return archive.getvalue()
+
+
+WORKBOOKS = {
+    "Excel's": _zipped("[Content_Types].xml", "_rels/.rels", "xl/workbook.xml"),
+    "openpyxl's": _zipped("docProps/app.xml", "xl/workbook.xml", "[Content_Types].xml"),
+    "LibreOffice's": _zipped("_rels/.rels", "xl/workbook.xml"),
+    "an old one": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(2000),
+}
+
+
+@pytest.mark.parametrize("name", ["t.xlsx", "t.XLS", "t.xlsm", "t.csv", "t.npz", "t"])
+@pytest.mark.parametrize("whose", WORKBOOKS)
+def test_a_workbook_is_called_one(whose, name, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(WORKBOOKS[whose])
+    with pytest.raises(TableError, match=r"is an Excel workbook, and these are not read; save the sheet as CSV$"):
+        read(path)
+
+
+@pytest.mark.parametrize("whose", WORKBOOKS)
+@pytest.mark.parametrize("command", [("measure", "-"), ("watch", "-", "--time", "t", "--max-error", "0.1")])
+def test_a_workbook_on_standard_input_is_called_one(command, whose):
+    found = call(*command, stdin=WORKBOOKS[whose])
+    assert found.exit_code == 2
+    assert "standard input is an Excel workbook, and these are not read; save the sheet as CSV" in found.stderr
+
+
+def test_whatever_is_named_like_a_workbook_is_one(tmp_path):
+    path = tmp_path / "t.xlsx"
+    path.write_bytes(b"PK\x03\x04junk")
+    with pytest.raises(TableError, match="is an Excel workbook"):
+        read(path)
+    np.savez(tmp_path / "arrays", y=np.array([1, 0]), p=np.array([0.5, 0.25]))
+    (tmp_path / "arrays.npz").rename(path)
+    found = call("measure", path, "--format", "npz")
+    assert found.exit_code == 0, found.output
 
 
 def test_lines_that_end_in_cr_are_read_in_parallel_as_well(tmp_path):

@@ -446,6 +446,10 @@ def test_progress_is_shown_on_request(monkeypatch, capsys):
     [
         ({"cv": 1}, "cv must be a whole number from 2 to inf, got 1"),
         ({"cv": "prefit"}, "cv must be a whole number, got 'prefit' of type str"),
+        (
+            {"y_prob": FORECAST[:1], "y_true": OUTCOME[:1]},
+            "cv is 5, and there is only 1 row to cut into parts; collect more rows: no number of parts will do",
+        ),
         ({"cv": 1001}, "cv is 1001, and there are only 1,000 rows to cut into parts; choose fewer parts"),
         ({"candidates": [PlattRecalibrator()]}, "candidates must be a dict of names to recalibrators, as in {'platt'"),
         ({"candidates": {}}, "candidates must be a dict of names to recalibrators"),

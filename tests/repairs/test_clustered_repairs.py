@@ -213,7 +213,7 @@ def test_standard_errors_count_clusters():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"cluster": np.zeros(ROWS)}, r"^cv is 5, and there is only 1 cluster to deal to parts; choose fewer parts"),
+        ({"cluster": np.zeros(ROWS)}, r"^cv is 5, and there is only 1 cluster to deal to parts; collect more clusters"),
         ({"cluster": CLUSTER % 3}, r"^cv is 5, and there are only 3 clusters to deal to parts"),
         ({"cluster": CLUSTER[:-1]}, r"^cluster has .*1,?199"),
     ],

@@ -411,8 +411,9 @@ def _check_plannable(measure: JudgedMeasure) -> None:
     possible = ", ".join(repr(each) for each, kind in MEASURES.items() if kind.plannable)
     raise InputError(
         Phrase(
-            "{measure} has no plan: its limits depend on how often forecasts repeat",
+            "{measure} has no plan: {why}",
             measure=Option("measure", measure.name),
+            why=measure.no_plan,
         ),
         remedy=f"plan for one of {possible}",
     )

@@ -13,7 +13,7 @@ except ImportError:
     raise SystemExit(2) from None  # 1 would read as a verdict
 
 from calibrant import __version__
-from calibrant.cli.outputs import WithExamples, no_verdict_by_accident
+from calibrant.cli.outputs import Commands, no_verdict_by_accident
 from calibrant.cli.signals import ended_by_signals
 
 COMMANDS = (
@@ -32,7 +32,7 @@ COMMANDS = (
 )
 
 
-class Program(WithExamples, click.Group):
+class Program(Commands):
     """A group whose commands are imported when they are asked for."""
 
     def list_commands(self, _: click.Context) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from calibrant.core.words import counted, in_columns, level_said, measured, printable, rounded_down, rounded_up
+from calibrant.core.words import counted, in_columns, level_said, measured, printable, rounded, rounded_down, rounded_up
 
 if TYPE_CHECKING:
     from calibrant.certificates.group_results import WorstGroup
@@ -61,6 +61,15 @@ _NEXT_OF_SAVINGS = {
 }
 """Advice where it is a saving that was judged."""
 
+_NEXT_WITHOUT_PLAN = "judge more fresh rows; how many it takes for the {error}, calibrant plan cannot say"
+"""Advice where nothing was decided, and `calibrant plan` knows nothing."""
+
+_NEXT_OF_USELESS = (
+    "name --measure cutoff before you look at fresh rows: limits of the Cutoff error narrow as rows get more, and no "
+    "number of rows shows the ECE of forecasts that hardly repeat"
+)
+"""Advice where nothing was decided, and no number of rows would."""
+
 _NEXT_OF_CLUSTERS = {
     "undecided": "judge rows of more clusters: many more rows of the same ones help little",
 }
@@ -106,11 +115,12 @@ def _certificate_said(certificate: Certificate, besides: Sequence[str], *, of_cl
         certificate.numbers(),
         certificate.where(),
         *cautioned(certificate.cautions),
+        *useless_said([certificate]),
         *_noted(certificate.notes),
         *besides,
         after_verdict(certificate.verdict, [certificate], of_classes=of_classes),
         *assumed(certificate.assumptions),
-        *_more_notes(certificate.notes),
+        *_more_notes([note for note in certificate.notes if not _is_useless(note)]),
     ]
 
 
@@ -135,6 +145,7 @@ def _group_certificates_said(found: GroupCertificates, besides: Sequence[str], *
         *found.one_by_one(),
         f"In group {printable(worst)}: {where[0].lower()}{where[1:]}",
         *_group_cautions(found),
+        *useless_said(found.certificates),
         *_noted(notes, prefix="")[:MOST_CAUTIONS],
         *besides,
         after_verdict(found.verdict, found.certificates, of_classes=of_classes),
@@ -154,6 +165,7 @@ def _questions_said(found: QuestionCertificates, besides: Sequence[str]) -> list
         *found.one_by_one(),
         promise,
         *cautioned(found.cautions)[:MOST_CAUTIONS],
+        *useless_said(found.certificates),
         *_noted(notes, prefix="")[:MOST_CAUTIONS],
         *besides,
         after_verdict(found.verdict, found.certificates),
@@ -399,7 +411,7 @@ def choice_said(found: RecalibratorComparison) -> list[str]:
     """Say which repair to use."""
     names = ("cutoff", "risk_gap", "smooth", "brier", "log_loss", "auc_lost")
     rows = [
-        (each.name, *(_number(getattr(each, name)) for name in names), "could not be fitted" if each.problem else "")
+        (each.name, *(rounded(getattr(each, name)) for name in names), "could not be fitted" if each.problem else "")
         for each in found.candidates
     ]
     best, now = found[found.recommended], found.candidates[0]
@@ -409,9 +421,9 @@ def choice_said(found: RecalibratorComparison) -> list[str]:
         in_columns(("", *names, ""), rows),
     ]
     if best is now:
-        lines.append(f"Use the forecasts as they are: their Brier score is {_number(now.brier)}.")
+        lines.append(f"Use the forecasts as they are: their Brier score is {rounded(now.brier)}.")
     else:
-        brier, cutoff = (f"{_number(getattr(best, name))} against {_number(getattr(now, name))}" for name in _JUDGED)
+        brier, cutoff = (f"{rounded(getattr(best, name))} against {rounded(getattr(now, name))}" for name in _JUDGED)
         lines.append(f"Use {printable(best.name)}: held-out Brier score {brier} as is, Cutoff error {cutoff}.")
         method = _METHODS.get(best.name, best.name)
         after = [next_step(f"calibrant recalibrate fit --method {method}; certify what it repairs on fresh rows")]
@@ -420,10 +432,6 @@ def choice_said(found: RecalibratorComparison) -> list[str]:
         after = [next_step(_NEXT["note"])]
     rest = [note for note in found.notes if not _is_hint(note)]
     return [*lines, *_noted(hints), *after, *_noted(rest), *_more_notes(found.notes)]
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"
 
 
 def cautioned(cautions: Sequence[str]) -> list[str]:
@@ -441,9 +449,14 @@ def _group_cautions(found: GroupCertificates) -> list[str]:
 def after_verdict(verdict: str, certificates: Sequence[Certificate], *, of_classes: bool = False) -> str:
     """Say what to do after the verdict on some certificates; a limit that says nothing still refutes forecasts."""
     from calibrant.certificates.cautions import ONE_CLASS, WIDE_LIMIT
+    from calibrant.measures.expected import USELESS_LIMIT
+    from calibrant.measures.registry import MEASURES
 
     if any(_is_hint(note) for each in certificates for note in each.notes):
         return next_step(_NEXT["note"])
+    notes = {getattr(note, "code", "") for each in certificates for note in each.notes}
+    if USELESS_LIMIT in notes and verdict == "undecided":
+        return next_step(_NEXT_OF_USELESS)
     cautions = {getattr(caution, "code", "") for each in certificates for caution in each.cautions}
     if WIDE_LIMIT in cautions and verdict != "refuted":
         return next_step(_NEXT["caution"])
@@ -451,6 +464,9 @@ def after_verdict(verdict: str, certificates: Sequence[Certificate], *, of_class
         return next_step("collect rows of both kinds, then calibrant certify with the same options")
     saving, clustered = certificates[0].thresholds is not None, certificates[0].clusters is not None
     usual = _NEXT_OF_CLASSES if of_classes else _NEXT_OF_SAVINGS if saving else _NEXT
+    measure = certificates[0].measure
+    if usual is _NEXT and not MEASURES[measure].plannable:
+        usual = _NEXT | {"undecided": _NEXT_WITHOUT_PLAN.format(error=MEASURES.words(measure))}
     advice = usual | (_NEXT_OF_CLUSTERS if clustered else {})
     return next_step(advice[verdict])
 
@@ -476,6 +492,17 @@ def assumed(assumptions: Iterable[str]) -> list[str]:
 def _noted(notes: Sequence[str], *, prefix: str = "Note: ") -> list[str]:
     """Return the short notes: what they say may be all that is wrong, so that they come before advice."""
     return [f"{prefix}{note}" for note in notes if _is_short(note)]
+
+
+def useless_said(certificates: Sequence[Certificate]) -> list[str]:
+    """Return the note that a limit says nothing, however long it is, for the first of some parts."""
+    return [f"Note: {note}" for each in certificates for note in each.notes if _is_useless(note)][:1]
+
+
+def _is_useless(note: str) -> bool:
+    from calibrant.measures.expected import USELESS_LIMIT
+
+    return getattr(note, "code", "") == USELESS_LIMIT
 
 
 def _more_notes(notes: Sequence[str], *, shown: int | None = None) -> list[str]:

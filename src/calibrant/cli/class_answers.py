@@ -6,7 +6,15 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from calibrant.cli.answers import MOST_CAUTIONS, after_verdict, assumed, cautioned, next_step, test_means
+from calibrant.cli.answers import (
+    MOST_CAUTIONS,
+    after_verdict,
+    assumed,
+    cautioned,
+    next_step,
+    test_means,
+    useless_said,
+)
 from calibrant.core.words import counted, in_columns, measured, printable, rounded_down, rounded_up
 
 if TYPE_CHECKING:
@@ -42,6 +50,7 @@ def question_verdicts_said(found: QuestionCertificates, besides: Sequence[str] =
         *found.promises(),
         *cautioned(found.cautions[:MOST_CAUTIONS]),
         *_more(len(found.cautions) - MOST_CAUTIONS, "caution"),
+        *useless_said(certificates),
         *besides,
         after_verdict(found.verdict, certificates, of_classes=True),
         *assumed(dict.fromkeys(words for each in certificates for words in each.assumptions)),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import click
 
 from calibrant.cli.inputs import Source
 from calibrant.cli.outputs import BadInput, remark
@@ -41,6 +43,7 @@ FORECAST_NAMES = (
 PREDICTION_NAMES = ("y_pred", "y_hat", "pred", "prediction", "predictions", "predicted")
 """Names of forecasts or of classes predicted from them: they count where no column has one of `FORECAST_NAMES`."""
 
+_NAMES = {"outcomes": OUTCOME_NAMES, "forecasts": (*FORECAST_NAMES, *PREDICTION_NAMES)}
 _INDEX = re.compile(r"__index_level_\d+__")  # the labels of rows that pandas writes to Parquet: nothing of whom
 _BETWEEN_WORDS = re.compile(r"[\s_-]+")
 
@@ -69,7 +72,7 @@ def choose_columns(source: Source, table: Table, *, outcomes: bool, models: Sequ
     doubts = [("outcomes", "--y-true", true_candidates)] if outcomes and y_true is None else []
     doubts += [("forecasts", "--y-prob", prob_candidates)] if y_prob is None else []
     if doubts:
-        raise _doubted(table, doubts)
+        raise _doubted(table, doubts, _told(table))
     if y_true is not None and y_true in (y_prob, *models):
         raise BadInput(f"{table.name}: column {y_true!r} is named for outcomes and for forecasts both")
     for said, guess, what, option in (
@@ -111,7 +114,19 @@ def _plain(name: str) -> str:
     return _BETWEEN_WORDS.sub("", name).casefold()
 
 
-def _doubted(table: Table, doubts: Sequence[tuple[str, str, Sequence[str]]]) -> Exception:
+def _told(table: Table) -> dict[str, str]:
+    """Return the columns that were named for something, each with the option that names it."""
+    context = click.get_current_context(silent=True)
+    told: dict[str, str] = {}
+    for option in () if context is None else context.command.params:
+        if context is not None and option.metavar in ("COLUMN", "COLUMNS"):
+            value = context.params.get(str(option.name)) or ()
+            named = split_names((value,) if isinstance(value, str) else value, table)
+            told |= dict.fromkeys(named, max(option.opts, key=len))
+    return told
+
+
+def _doubted(table: Table, doubts: Sequence[tuple[str, str, Sequence[str]]], told: Mapping[str, str]) -> Exception:
     """Return the error that names every column that could not be told, and the candidates."""
     from calibrant.engines.formats import listed
 
@@ -121,5 +136,8 @@ def _doubted(table: Table, doubts: Sequence[tuple[str, str, Sequence[str]]]) -> 
     said = []
     for what, option, found in doubts:
         why = f"{' and '.join(repr(name) for name in found)} all may be" if found else "no name says so"
+        known = {_plain(name) for name in _NAMES[what]}
+        taken = [f"{name!r} was named for {option}" for name, option in told.items() if _plain(name) in known]
+        why = "; ".join(taken) if taken and not found else why
         said.append(f"which column holds the {what}? ({why}.) Name it with {option}")
     return BadInput(f"{table.name}: {', and '.join(said)}; the columns are {listed(table.columns)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -14,9 +15,25 @@ from calibrant.measures.registry import MEASURES
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+
+class _Level(click.FloatRange):
+    """A confidence level, with the right one for a percentage."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read a number, and say how to write one that is in percent."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            with contextlib.suppress(ValueError):
+                level = float(value)
+                if 50.0 <= level < 100.0:
+                    self.fail(f"{error.message.rstrip('.')}; write {level / 100.0:g} for {level:g}%.", param, ctx)
+            raise
+
+
 CONFIDENCE_LEVEL = click.option(
     "--confidence-level",
-    type=click.FloatRange(0.5, 1.0, max_open=True),
+    type=_Level(0.5, 1.0, max_open=True),
     default=0.95,
     show_default=True,
     help="One minus the probability of being wrong.",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import json
 import os
 import re
 import shutil
+import stat
 import sys
 import textwrap
 import threading
@@ -110,6 +112,21 @@ class WithExamples(click.Command):
                 formatter.write("".join(f"  {line}\n" if line else "\n" for line in self.examples.split("\n")))
 
 
+class Commands(WithExamples, click.Group):
+    """Several commands, of which a mistyped one is told by its name."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command, or say which one may be meant."""
+        name = args[0]
+        if not (ctx.resilient_parsing or name.startswith("-")) and self.get_command(ctx, name) is None:
+            near = difflib.get_close_matches(name.lower(), self.list_commands(ctx), n=1)
+            meant = f" Did you mean {near[0]!r}?" if near else ""
+            raise click.UsageError(f"No such command {name!r}.{meant}", ctx=ctx)
+        return super().resolve_command(ctx, args)
+
+
 class Command(WithExamples):
     """A command whose errors are one sentence and exit code 2; ``--debug`` shows where they come from.
 
@@ -123,6 +140,7 @@ class Command(WithExamples):
         with no_verdict_by_accident(ctx), warnings.catch_warnings(), speaking(SHELL):
             if not ctx.meta.get(_DEBUG):
                 warnings.simplefilter("ignore")  # what calibrant warns of stands in the notes of its results
+            _check_written(ctx)
             return super().invoke(ctx)
 
 
@@ -365,3 +383,40 @@ def check_out(_: click.Context, __: click.Parameter, path: Path | None) -> Path 
         except OSError as error:
             raise BadInput(str(error)) from error
     return path
+
+
+def _check_written(ctx: click.Context) -> None:
+    """Refuse to write over a file that is read, by whatever name, or to write two things into one file."""
+    options = [each for each in ctx.command.params if isinstance(each, click.Option) and each.callback is check_out]
+    given = {max(each.opts, key=len): ctx.params[str(each.name)] for each in options}
+    written = {option: path for option, path in given.items() if path is not None}
+    there = {option: found for option, path in written.items() if (found := _file_at(path)) is not None}
+    read = _files_read(ctx) if there else []
+    for option, target in there.items():
+        if any(os.path.samestat(target, each) for each in read):
+            raise BadInput(f"{option} {written[option]} is one of the files that are read; write to another one")
+    files = [os.path.realpath(path) for option, path in written.items() if option in there or not path.exists()]
+    if len(set(files)) < len(files):
+        raise BadInput(f"{' and '.join(written)} name one file; name another one for each")
+
+
+def _files_read(ctx: click.Context) -> list[os.stat_result]:
+    """Return what identifies the files that the arguments of a command stand for."""
+    from calibrant.engines.formats import STANDARD_INPUT, files_meant
+
+    found: list[Path | int] = []
+    for argument in (each for each in ctx.command.params if isinstance(each, click.Argument)):
+        value = ctx.params[str(argument.name)]
+        for name in map(str, value if isinstance(value, tuple) else (value,)):
+            with contextlib.suppress(OSError, ValueError):  # what is wrong with a name is said when it is read
+                found += [sys.stdin.fileno()] if name == STANDARD_INPUT else files_meant(name)
+    return [each for path in found if (each := _file_at(path)) is not None]
+
+
+def _file_at(path: Path | int) -> os.stat_result | None:
+    """Return what identifies a regular file, or None: nothing else can be written over."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return found if stat.S_ISREG(found.st_mode) else None

@@ -14,7 +14,7 @@ import click
 from calibrant.cli.answers import choice_said, fitted_said
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import CONFIDENCE_LEVEL, SEED, takes_thresholds
-from calibrant.cli.outputs import DEBUG_OPTION, BadInput, Command, Show, WithExamples, check_out, working
+from calibrant.cli.outputs import DEBUG_OPTION, BadInput, Command, Commands, Show, check_out, working
 from calibrant.cli.rows import RowsRead, open_all_rows, open_forecasts, open_rows
 from calibrant.core.errors import CalibrantError
 from calibrant.core.files import replacing
@@ -45,7 +45,7 @@ _WRITERS = {
 }
 
 
-class _Commands(WithExamples, click.Group):
+class _Commands(Commands):
     """The commands about one map."""
 
     def list_commands(self, _: click.Context) -> list[str]:
@@ -213,8 +213,6 @@ def apply(source: Source, show: Show, model: Path, out: Path, column: str) -> No
         table, named = forecasts.table, str(forecasts.source.y_prob)
         if column.lower() in {name.lower() for name in table.columns}:
             raise BadInput(f"{table.name} has a column {column!r} already; name the new one with --column")
-        if len(table.paths) > 1 and out.exists() and any(path.samefile(out) for path in table.paths):
-            raise BadInput(f"--out {out} is one of the files that are read, and would hold the rows of all of them")
         rows = _apply(recalibrator, table, named, column, out, options, quiet=source.quiet)
     show.answer(
         f"Wrote {printable(out)}: {rows:,} rows, the repaired forecasts of {named!r} in {column!r}.",

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from calibrant.core.voices import Voice
 
-_OPTIONS = {"n_resamples": "resamples"}
+_OPTIONS = {"n_resamples": "resamples", "cv": "parts"}
 """Arguments whose option is not called as they are."""
 
 _ARE_OPTIONS = (
-    *("max_error", "confidence_level", "pos_label", "n_resamples", "memory_limit"),
+    *("max_error", "confidence_level", "pos_label", "n_resamples", "memory_limit", "cv"),
     *("relative_to", "threshold", "cost_false_positive", "cost_false_negative"),
     *("tolerance", "every", "at", "competing"),
     *("classes", "questions", "multilabel"),

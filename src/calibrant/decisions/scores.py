@@ -49,13 +49,13 @@ class ProperScore:
 
 def _log_loss(chance: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore"):  # a sure forecast that turns out wrong costs infinitely much
-        loss: FloatArray = -np.log(chance)
+        loss: FloatArray = 0.0 - np.log(chance)  # no -0.0
     return loss
 
 
 def _log_loss_of_complement(chance: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore"):
-        loss: FloatArray = -np.log1p(-chance)
+        loss: FloatArray = 0.0 - np.log1p(-chance)
     return loss
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 from calibrant.core.sql import text_literal
 from calibrant.engines.databases import connect
 from calibrant.engines.formats import (
-    FORMATS,
+    NAMED_FORMATS,
     NO_SCRATCH,
     SCRATCH_REMEDY,
     TableError,
@@ -277,7 +277,7 @@ def open_table(
     source : path, pattern, sequence of paths, binary stream, or "-" for standard input
         A pattern such as ``part-*.parquet`` or a folder stands for its files, in the order of their names; streams and
         pipes, which can be read only once, are first copied to a temporary file.
-    file_format : {"csv", "tsv", "parquet", "arrow", "npz", "jsonl"}, optional
+    file_format : {"csv", "tsv", "parquet", "arrow", "feather", "npz", "jsonl"}, optional
         By default what the name ends in, and where that says nothing, what the first bytes look like. Text may be
         compressed with gzip or zstd.
     memory_limit : str, optional
@@ -293,8 +293,8 @@ def open_table(
     ...     table.columns, read_columns(table, ["score"], numbers=["score"])["score"]
     ({'label': 'VARCHAR', 'score': 'VARCHAR'}, array([0.75, 0.5 ]))
     """
-    if file_format is not None and file_format not in (*FORMATS, "feather"):
-        raise TableError(f"file_format is {file_format!r}, none of {', '.join(FORMATS)}")
+    if file_format is not None and file_format not in NAMED_FORMATS:
+        raise TableError(f"file_format is {file_format!r}, none of {', '.join(NAMED_FORMATS)}")
     with contextlib.ExitStack() as held:
         scratch = make_scratch(temp_directory)
         if scratch is not None:

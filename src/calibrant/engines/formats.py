@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 FORMATS = ("csv", "tsv", "parquet", "arrow", "npz", "jsonl")
 """What can be read; Feather files are Arrow files, and a JSON array of records is read like JSON lines."""
 
+NAMED_FORMATS = (*FORMATS, "feather")
+"""What users may call them."""
+
 STANDARD_INPUT = "-"
 """Stands for the standard input stream where a file is named."""
 
@@ -48,6 +51,10 @@ _SUFFIXES = {
     ".json": "jsonl",
 }
 _MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow", b"PK\x03\x04": "npz"}
+_WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls")
+_OLD_WORKBOOK = b"\xd0\xcf\x11\xe0"
+UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_OFFICE_PARTS = (b".xml", b".rels")  # how the first name in the archive of a workbook ends, and no array's
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _LISTED = 20
 _FEW_FILES = 2
@@ -134,6 +141,14 @@ def find_files(source: Any, scratch: Path | None, *, any_name: bool = False) -> 
     if not paths:
         raise TableError("no file was named")
     return name, paths
+
+
+def files_meant(name: str) -> list[Path]:
+    """Return the files that a path, a folder or a pattern stands for, whether or not they can be read."""
+    path = Path(name)
+    if path.is_dir():
+        return list_files(path)
+    return [path] if path.exists() else [Path(each) for each in glob.glob(name, recursive=True)]
 
 
 def named_together(names: Sequence[str]) -> str:
@@ -294,6 +309,8 @@ def find_format(path: Path, asked: str | None, name: str) -> str:
     known = suffix_format(path)
     if known is not None:
         return known
+    if path.suffix.lower() in _WORKBOOKS:
+        raise _workbook(name)
     return format_of(read_head(path, name))
 
 
@@ -307,7 +324,18 @@ def format_of(head: bytes) -> str:
 
 def is_lines(head: bytes) -> bool:
     """Whether the first bytes are those of a text with a record on each line."""
-    return _compression(head) is None and format_of(head) in ("csv", "jsonl") and head.lstrip()[:1] != b"["
+    is_text = format_of(head) in ("csv", "jsonl") and not (_is_workbook(head) or head.startswith(UTF_16_MARKS))
+    return _compression(head) is None and is_text and head.lstrip()[:1] != b"["
+
+
+def _is_workbook(head: bytes) -> bool:
+    """Whether the first bytes are those of an Excel workbook, old or new; the new ones are archives like NPZ files."""
+    named = head[30 : 30 + int.from_bytes(head[26:28], "little")]
+    return head.startswith(_OLD_WORKBOOK) or (head.startswith(b"PK\x03\x04") and named.endswith(_OFFICE_PARTS))
+
+
+def _workbook(name: str) -> TableError:
+    return TableError("is an Excel workbook, and these are not read", table=name, remedy="save the sheet as CSV")
 
 
 def read_head(path: Path, name: str) -> bytes:
@@ -322,6 +350,8 @@ def read_head(path: Path, name: str) -> bytes:
             head = stream.read(HEAD_BYTES)
     if not head:
         raise TableError("is empty", table=name)
+    if _is_workbook(head):
+        raise _workbook(name)
     return head
 
 

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from calibrant.engines.formats import TableError, decompressing, for_duckdb, open_bytes
+from calibrant.engines.formats import UTF_16_MARKS, TableError, decompressing, for_duckdb, open_bytes, read_head
 
 if TYPE_CHECKING:
     import duckdb
@@ -24,6 +24,16 @@ _CHUNK = 1 << 20
 _STOP, _TRUE, _FALSE, _BYTE, _INT16, _INT32, _INT64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(13)
 _COMPRESSED_SIZE, _CHECKSUM = 3, 4  # fields of a page header
 _DEEPEST = 4  # statistics within a kind of page within a header, and one more
+
+
+def check_encoding(head: bytes, name: str) -> None:
+    """Refuse text whose first bytes say that it is UTF-16, with the way out of Excel, which likes to write it."""
+    if head.startswith(UTF_16_MARKS):
+        raise TableError(
+            "is not text in UTF-8 but in UTF-16, as Excel's Unicode Text is",
+            table=name,
+            remedy="save it as UTF-8, which Excel calls CSV UTF-8",
+        )
 
 
 def check_text(path: Path, name: str, *, lines: bool) -> None:
@@ -42,6 +52,7 @@ def check_text(path: Path, name: str, *, lines: bool) -> None:
     with decompressing(name), open_bytes(path) as stream:
         while chunk := stream.read(min(_CHUNK, LONGEST_LINE)):
             if b"\0" in chunk:
+                check_encoding(read_head(path, name), name)
                 raise TableError(
                     f"is not text: byte {position + chunk.index(0):,} is zero",
                     table=name,

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from calibrant.core.sql import text_literal
 from calibrant.core.words import counted
 from calibrant.engines.formats import (
-    FORMATS,
     HEAD_BYTES,
+    NAMED_FORMATS,
     Fetch,
     TableError,
     arrow_columns,
@@ -32,7 +32,7 @@ from calibrant.engines.formats import (
     read_head,
     said,
 )
-from calibrant.engines.integrity import LONGEST_LINE
+from calibrant.engines.integrity import LONGEST_LINE, check_encoding
 
 if TYPE_CHECKING:
     import duckdb
@@ -298,16 +298,17 @@ def _csv_parts(file_format: str, paths: Sequence[Path], name: str) -> list[Part]
 def read_header(file_format: str, path: Path, name: str) -> tuple[str, tuple[str, ...]]:
     """Return what stands between the values of a text table, and its columns, after making sure that they are names."""
     head = read_head(path, name)
+    check_encoding(head, name)
     try:
         text = head.decode("utf-8-sig", errors="strict" if len(head) < HEAD_BYTES else "ignore")
     except UnicodeDecodeError as error:
         raise TableError(
             f"is not text in UTF-8 (byte {error.start:,})",
             table=name,
-            remedy=f"save it as UTF-8, or name its format, one of {', '.join(FORMATS)}",
+            remedy=f"save it as UTF-8, or name its format, one of {', '.join(NAMED_FORMATS)}",
         ) from error
     if "\0" in text:
-        raise TableError("is not text", table=name, remedy=f"name its format, one of {', '.join(FORMATS)}")
+        raise TableError("is not text", table=name, remedy=f"name its format, one of {', '.join(NAMED_FORMATS)}")
     line = _LINE_END.split(_QUOTED.sub("", text), maxsplit=1)[0]
     delimiter = "\t" if file_format == "tsv" else max(_DELIMITERS, key=line.count)
     try:

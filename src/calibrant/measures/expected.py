@@ -172,6 +172,10 @@ def effective_support_size(
     return int(np.searchsorted(carried, needed)) + 1
 
 
+USELESS_LIMIT = "useless_limit"
+"""The code of a note that a limit says nothing, however many rows there are."""
+
+
 def continuity_note(tally: Totals) -> Phrase | None:
     """Return why the ECE plug-in means little on these forecasts, or None when most of them repeat."""
     lonely = lonely_rows(tally)

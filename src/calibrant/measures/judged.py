@@ -18,7 +18,7 @@ from calibrant.core.types import IntArray
 from calibrant.core.voices import Argument, Option, Phrase
 from calibrant.measures.brackets import bracket_cutoff, bracket_smooth
 from calibrant.measures.distance import spread_upper
-from calibrant.measures.expected import continuity_note, expected_calibration_error, plug_in_error
+from calibrant.measures.expected import USELESS_LIMIT, continuity_note, expected_calibration_error, plug_in_error
 from calibrant.measures.registry import MEASURES
 from calibrant.measures.results import WorstInterval
 from calibrant.measures.savings import LargestSaving, check_threshold_range, saving_of
@@ -139,6 +139,8 @@ class JudgedMeasure(ABC):
         Whether it means something as a share of the events.
     steady : bool
         Whether the margins of its limits shrink as 1 / sqrt(rows).
+    no_plan : str
+        Why nobody can plan for it, where `plannable` is false.
     from_cells : bool
         Whether `bracket` finds it between two ends from totals per cell.
     savings : Savings or None
@@ -155,6 +157,7 @@ class JudgedMeasure(ABC):
     few_rows: ClassVar[bool] = False
     per_event: ClassVar[bool] = True
     steady: ClassVar[bool] = True
+    no_plan: ClassVar[str] = "its limits depend on how often forecasts repeat"
     from_cells: ClassVar[bool] = False
     savings: ClassVar[Savings | None] = None
     no_savings: ClassVar[str] = (
@@ -420,6 +423,7 @@ class Distance(WeightedMeasure):
 
     name = field = "distance"
     steady = False  # its upper limit has a part that shrinks more slowly
+    no_plan = "its upper limit also counts how forecasts spread inside narrow bins, which plans do not simulate"
 
     def estimate(self, tally: Tally) -> float:
         """Return the smooth calibration error, from which the lower limit comes."""
@@ -501,7 +505,7 @@ class Expected(WeightedMeasure):
         if note is None:
             return None
         said = "no ECE certificate is possible here, the limit is true but useless: {why}"
-        return Phrase(said, code="useless_limit", why=note)
+        return Phrase(said, code=USELESS_LIMIT, why=note)
 
 
 @dataclass(frozen=True)

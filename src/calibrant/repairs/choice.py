@@ -324,7 +324,7 @@ def _log_loss(tally: Tally) -> float:
 
     others = np.maximum(tally.weight - tally.outcome, 0.0)  # sums of weights may round below zero
     gain = xlogy(tally.outcome, tally.forecast) + xlog1py(others, -tally.forecast)
-    return -float(gain.sum()) / tally.weight_total
+    return (0.0 - float(gain.sum())) / tally.weight_total  # no -0.0
 
 
 def _recommend(trials: list[_Trial], entries: Entries, parts: list[IntArray], level: float) -> tuple[str, str]:

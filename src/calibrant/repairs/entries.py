@@ -53,12 +53,7 @@ class Entries:
         """Return how many rows of each entry fall into each part: a random deal into parts of equal size."""
         rows = self.rows
         if parts > rows:
-            raise InputError(
-                f"is {parts}, and there are only {rows:,} rows to cut into parts",
-                argument="cv",
-                value=parts,
-                remedy="choose fewer parts",
-            )
+            raise _too_many_parts(parts, rows, "row", "cut into parts")
         if rows >= MOST_ROWS:
             raise InputError(
                 f"has {rows:,} rows, and fewer than {MOST_ROWS:,} can be dealt",
@@ -79,13 +74,7 @@ class Entries:
         """Return the rows of each part: clusters are numbered at random, so that turns are as good as draws."""
         clusters = int(cluster.max()) + 1
         if parts > clusters:
-            was = "is" if clusters == 1 else "are"
-            raise InputError(
-                f"is {parts}, and there {was} only {counted(clusters, 'cluster')} to deal to parts",
-                argument="cv",
-                value=parts,
-                remedy="choose fewer parts",
-            )
+            raise _too_many_parts(parts, clusters, "cluster", "deal to parts")
         return [(cluster % parts == part).astype(np.int64) for part in range(parts)]
 
     def limits(self, where: IntArray, forecast: FloatArray, pooled: Tally, **asked: Any) -> ConfidenceInterval:
@@ -180,3 +169,10 @@ def _counted(tally: Tally) -> Entries:
     outcome = np.tile([0.0, 1.0], len(tally))
     kept = count > 0
     return Entries(np.repeat(tally.forecast, 2)[kept], outcome[kept], None, count[kept], True)
+
+
+def _too_many_parts(parts: int, count: int, thing: str, use: str) -> InputError:
+    """Return the error that there are more parts than there is to deal to them; two parts are the fewest."""
+    problem = f"is {parts}, and there {'is' if count == 1 else 'are'} only {counted(count, thing)} to {use}"
+    remedy = "choose fewer parts" if count > 1 else f"collect more {thing}s: no number of parts will do"
+    return InputError(problem, argument="cv", value=parts, remedy=remedy)

@@ -225,6 +225,13 @@ def smoothed_targets(sample: Sample) -> tuple[float, float]:
     return 1.0 / (others + 2.0), (events + 1.0) / (events + 2.0)
 
 
+_STEPS = Phrase(
+    "fit with {isotonic} or {constant}", isotonic=Option("method", "isotonic"), constant=Option("method", "constant")
+)
+NO_CURVE = Phrase("{how}", how=Either("use IsotonicRecalibrator() or ConstantRecalibrator()", _STEPS))
+"""What can be fitted where no curve can."""
+
+
 def fit_curve(
     sample: Sample,
     features: Features,
@@ -252,7 +259,7 @@ def fit_curve(
         raise UndefinedError(
             "the likelihood is so flat that the curve does not settle: the forecasts nearly separate the outcomes, or "
             "hardly differ",
-            remedy="use IsotonicRecalibrator() or ConstantRecalibrator()",
+            remedy=NO_CURVE,
         )
     if not np.isfinite(curve.slopes).all():
         raise UndefinedError(
@@ -314,7 +321,11 @@ def refuse_no_maximum(sample: Sample, *, either_way: bool, remedy: str) -> None:
         )
 
 
-_CLIP_OR_PLATT = Phrase("{clip}, or fit with {platt}", clip=Option("clip", "1e-6"), platt=Option("method", "platt"))
+_FIT_PLATT = Phrase("fit with {platt}", platt=Option("method", "platt"))
+_CLIP_OR_PLATT = Phrase("{clip}, or {fit}", clip=Option("clip", "1e-6"), fit=_FIT_PLATT)
+
+WITH_PLATT = Either("use PlattRecalibrator()", _FIT_PLATT)
+"""What helps where no other curve can be fitted."""
 
 
 def refuse_ends(sample: Sample, clip: float | None, otherwise: str) -> None:

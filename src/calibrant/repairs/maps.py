@@ -14,8 +14,10 @@ from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.logistic import expit, logit
 from calibrant.core.sql import clipped_sql, expit_sql, number_literal, with_ends_sql
 from calibrant.core.types import ClassLabel, FloatArray
+from calibrant.core.voices import Phrase
 from calibrant.repairs.clustered import Layers
 from calibrant.repairs.fits import (
+    WITH_PLATT,
     FitErrors,
     Sample,
     clipped,
@@ -329,7 +331,7 @@ class BetaRecalibrator(_LogarithmicMap):
     def _fit_map(self, sample: Sample) -> FitErrors:
         refuse_ends(sample, self.clip, "use PlattRecalibrator()")
         refuse_no_maximum(
-            sample, either_way=False, remedy="use PlattRecalibrator(), whose smoothing gives a finite fit"
+            sample, either_way=False, remedy=Phrase("{platt}, whose smoothing gives a finite fit", platt=WITH_PLATT)
         )
         curve = fit_curve(sample, self._features, (0.0, 1.0), not_negative=True)
         self.a_, self.b_ = curve.slopes.tolist()
@@ -424,12 +426,12 @@ class TemperatureRecalibrator(_LogarithmicMap):
             raise UndefinedError(
                 "no temperature improves on forecasting 0.5 everywhere, because the outcomes do not side with the "
                 "forecasts",
-                remedy="use PlattRecalibrator(), which can also shift and reverse them",
+                remedy=Phrase("{platt}, which can also shift and reverse them", platt=WITH_PLATT),
             )
         if not ((inside > 0.5) & (sample.outcome < count) | (inside < 0.5) & (sample.outcome > 0.0)).any():
             raise UndefinedError(
                 "every outcome is on the side of 0.5 that its forecast says, so that the temperature would be 0",
-                remedy="collect more rows, or use PlattRecalibrator(), whose smoothing gives a finite fit",
+                remedy=Phrase("collect more rows, or {platt}, whose smoothing gives a finite fit", platt=WITH_PLATT),
             )
         curve = fit_curve(sample, self._features, (0.0, 1.0), intercept=False)
         self.temperature_ = 1.0 / float(curve.slopes[0])

@@ -311,7 +311,7 @@ def _rebuilt(data: Any) -> ClassRecalibrator:
 def log_losses(forecast: FloatArray, places: IntArray) -> FloatArray:
     """Return -ln(probability given to what happened), row by row."""
     with np.errstate(divide="ignore"):
-        loss: FloatArray = -np.log(forecast[np.arange(places.size), places])
+        loss: FloatArray = 0.0 - np.log(forecast[np.arange(places.size), places])
     return loss
 
 

@@ -351,7 +351,8 @@ def _is_whole(value: Any) -> bool:
 
 def check_confidence(value: Any) -> float:
     """Return a confidence level from 0.5 to below 1."""
-    level = check_number(value, "confidence_level", low=0.0)
+    is_nan = isinstance(value, (float, np.floating)) and value != value
+    level = float(value) if is_nan else check_number(value, "confidence_level")
     if 50.0 <= level < 100.0:
         remedy = f"write {level / 100.0:g} for {level:g}%"
         raise InputError(f"is {level:g}", argument="confidence_level", value=level, remedy=remedy)
