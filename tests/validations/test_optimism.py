@@ -8,6 +8,8 @@ from typing import Any
 import joblib
 import numpy as np
 import pandas as pd
+import polars
+import pyarrow
 import pytest
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -197,6 +199,8 @@ def test_frames_labels_and_the_other_class_as_event():
     numbers = internal_validation(model, X, y, **options)
     named = internal_validation(model, frame, labels, pos_label="ill", **options)
     well = internal_validation(model, frame, labels, pos_label="well", **options)
+    for library in (pyarrow.Table.from_pandas(frame, preserve_index=False), polars.from_pandas(frame)):
+        assert internal_validation(model, library, y, **options)["auroc"] == named["auroc"]
     assert named["auroc"].corrected == pytest.approx(numbers["auroc"].corrected, abs=1e-6)
     assert (well.events, named.events) == (int((y == 0).sum()), int(y.sum()))
     assert well["auroc"].corrected == pytest.approx(named["auroc"].corrected, abs=1e-6)

@@ -88,9 +88,11 @@ def forecasts_of(model: Any, X: Any) -> FloatArray:
 
 
 def take(values: Any, positions: npt.NDArray[Any]) -> Any:
-    """Return the rows at the given positions of a frame, an array, a sparse matrix or a list."""
+    """Return the rows at the given positions of a frame, a table, an array, a sparse matrix or a list."""
     if hasattr(values, "iloc"):
         return values.iloc[positions]
+    if type(values).__module__.partition(".")[0] == "pyarrow":
+        return values.take(positions)
     return values[positions] if hasattr(values, "shape") else [values[position] for position in positions]
 
 
