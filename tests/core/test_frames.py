@@ -61,7 +61,6 @@ class Given:
         self.shares = self.table({str(k): column for k, column in enumerate(CLASS_PROBABILITIES.T)}, library)
         self.ensemble = self.table({str(k): AMOUNTS + k / 4 for k in (-1, 0, 1)}, library)
         self.features = self.table({"size": AMOUNTS, "age": P + AMOUNTS}, library)
-        self.inputs = np.asarray(self.features) if library == "pyarrow" else self.features  # for scikit-learn
         self.classes = (self.kinds, self.shares)
         self.models = {"old": self.p, "new": self.q}
 
@@ -123,7 +122,7 @@ FRAMED: dict[str, Callable[[Given], Any]] = {
     "compare_models": lambda of: calibrant.compare_models(of.y, of.models),
     "validate": lambda of: calibrant.validate(*of.pair, n_resamples=20),
     "internal_validation": lambda of: calibrant.internal_validation(
-        LogisticRegression(), of.inputs, of.y, n_resamples=3, statistics=["brier"]
+        LogisticRegression(), of.features, of.y, n_resamples=3, statistics=["brier"]
     ),
     "compare_recalibrators": lambda of: calibrant.compare_recalibrators(of.p, of.y, cv=2, rng=0),
     "compare_recalibrators classes": lambda of: calibrant.compare_recalibrators(of.shares, of.kinds, cv=2, rng=0),
