@@ -91,6 +91,82 @@ def same(one, other):
         np.testing.assert_array_equal(each, like)
 
 
+def counted(how, places, tables, first_number, bits, fine, forecast=FORECAST, outcome=OUTCOME):
+    totals = row_kernels.no_counts(tables << bits if first_number.size == 0 else 2**10)
+    place = np.empty(0, dtype=np.uint16) if places is None else places
+    assert how(forecast, outcome, place, first_number, bits, fine, totals)
+    return totals
+
+
+ALL_CELLS = np.empty(0, dtype=np.int32)
+SOME_CELLS = np.where(np.arange(64) % 3 == 0, 16 * np.arange(64), -1).astype(np.int32)
+OF_PLACES = (GROUP % 3).astype(np.uint16)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        (None, 1, ALL_CELLS, 3, 3),
+        (OF_PLACES, 3, ALL_CELLS, 5, 5),
+        (OF_PLACES, 2, ALL_CELLS, 5, 5),
+        (None, 1, SOME_CELLS, 6, 10),
+        (OF_PLACES, 2, SOME_CELLS, 5, 9),
+    ],
+    ids=["all cells", "of groups", "of some groups", "some cells cut finer", "some of some groups"],
+)
+def test_rows_are_counted_exactly(asked):
+    places, tables, first_number, bits, fine = asked
+    kernel = row_kernels.counted_cells
+    totals = counted(kernel.plain, *asked)
+    same(totals, counted(kernel.run_compiled, *asked))
+    finer = np.minimum((FORECAST * 2**fine).astype(np.int64), 2**fine - 1)
+    number = finer >> (fine - bits)
+    if places is not None:
+        number = np.where(places < tables, number + (places.astype(np.int64) << bits), -1)
+    if first_number.size:
+        found = np.where(number >= 0, first_number[number], -1)
+        number = np.where(found >= 0, found + (finer & ((1 << (fine - bits)) - 1)), -1)
+    unit = 2.0 ** (row_kernels.UNIT_BITS + fine)
+    for cell in range(len(totals)):
+        own = number == cell
+        p, y, edge = FORECAST[own], OUTCOME[own].astype(float), finer[own] / 2**fine
+        rows, events, first, second, low, high, first_upper, second_upper = totals[cell].tolist()
+        assert (rows, events) == (own.sum(), y.sum())
+        if rows:
+            assert (low, high) == (int(p.min().view(np.int64)), int(p.max().view(np.int64)))
+            above = first + first_upper * 2**row_kernels.HALF_BITS
+            assert above == sum(map(int, (p - edge) * unit))
+            square = second + second_upper * 2**row_kernels.HALF_BITS
+            assert square / unit == pytest.approx(float((np.square(y - p) - np.square(y - edge)).sum()), rel=1e-9)
+
+
+def test_sums_of_one_cell_have_room_for_many_rows():
+    rows = 300_000
+    forecast, outcome = np.full(rows, 0.5 - 2.0**-54), np.ones(rows, dtype=np.uint8)
+    totals = row_kernels.no_counts(2**16)
+    for _ in range(4):
+        assert row_kernels.counted_cells.run_compiled(
+            forecast, outcome, np.empty(0, dtype=np.uint16), ALL_CELLS, 16, 16, totals
+        )
+    held = totals[2**15 - 1]
+    above = 0.5 - 2.0**-54 - (0.5 - 2.0**-16)
+    assert held[0] == held[1] == 4 * rows
+    assert int(held[2]) + (int(held[6]) << row_kernels.HALF_BITS) == 4 * rows * int(above * 2.0**70)
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf, -5e-324, np.nextafter(1.0, 2.0)])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_rows_that_cannot_be_counted_are_said_to_be(wrong, compiled):
+    kernel = row_kernels.counted_cells
+    how = kernel.run_compiled if compiled else kernel.plain
+    place = np.empty(0, dtype=np.uint16)
+    forecast, outcome = FORECAST.copy(), OUTCOME.copy()
+    outcome[-1] = 2
+    assert not how(forecast, outcome, place, ALL_CELLS, 4, 4, row_kernels.no_counts(16))
+    outcome[-1], forecast[700] = 1, wrong
+    assert not how(forecast, outcome, place, ALL_CELLS, 4, 4, row_kernels.no_counts(16))
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", ["events", "bytes", "fractions"])
 @pytest.mark.parametrize("places", [(1.0, 0, 1, 0.0, 1.0), (256.0, 64, 64, 0.25, 0.5), (2.0**30, 0, 40, 0.0, 2.0**-25)])

@@ -1,5 +1,11 @@
-"""Cells that are numbered through add up to what arrays have: all of them, some cut finer, those of several groups."""
+"""Cells that are numbered through add up to what arrays have: all of them, some cut finer, those of several groups.
 
+DuckDB adds up by itself in SQL; where rows are very many, it hands them over and a loop adds up.
+"""
+
+import threading
+
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -7,7 +13,7 @@ from row_sources import array_rows
 
 import calibrant
 from calibrant import scan
-from calibrant.engines import histograms
+from calibrant.engines import histograms, streams
 from calibrant.rows.grids import FIRST_GRID, Grid
 from calibrant.rows.sources import HistogramRequest
 
@@ -18,10 +24,14 @@ OUTCOME = (RNG.random(SIZE) < FORECAST).astype(np.int8)
 GROUP = RNG.choice(["north", 'it\'s "south"', "", "west", "east"], SIZE)
 
 
-@pytest.fixture(autouse=True)
-def many_rows(monkeypatch):
-    """Take few rows for many, so that cells are numbered."""
+@pytest.fixture(autouse=True, params=["in SQL", "streamed"])
+def way(request, monkeypatch):
+    """Take few rows for many, so that cells are numbered, and then for very many."""
     monkeypatch.setattr("calibrant.engines.duckdb._FEW_ROWS", 0)
+    if request.param == "streamed":
+        monkeypatch.setattr("calibrant.engines.duckdb.STREAM_ROWS", 0)
+        monkeypatch.setattr("calibrant.engines.duckdb.BATCH_ROWS", 1_000)
+    return request.param
 
 
 def assert_same(found, expected, rel=1e-12):
@@ -65,9 +75,9 @@ def test_cells_that_are_cut_finer_have_the_rows_of_arrays(monkeypatch):
     assert len({grid.bits for grid in grids}) > 1
     with scan(table, y_true="y", y_prob="p", by="g") as groups:
         asked = [HistogramRequest(place, grid) for place, grid in enumerate(grids)]
-        assert histograms._Numbered.of([request.grid for request in histograms.common_bits(asked)]) is not None
+        assert histograms.Numbered.of([request.grid for request in histograms.common_bits(asked)]) is not None
         numbered = groups.histograms(asked)
-        monkeypatch.setattr(histograms._Numbered, "of", lambda _: None)
+        monkeypatch.setattr(histograms.Numbered, "of", lambda *_: None)
         for mine, other in zip(numbered, groups.histograms(asked), strict=True):
             assert_same(mine, other)
     with scan(table, y_true="y", y_prob="p") as rows:
@@ -105,3 +115,144 @@ def test_an_outcome_outside_is_refused():
     table = pa.table({"y": y, "p": FORECAST})
     with scan(table, y_true="y", y_prob="p") as rows, pytest.raises(ValueError, match="y_true"):
         calibrant.certify(rows, max_error=0.05)
+
+
+OUTCOMES = {
+    "bytes": (OUTCOME, None),
+    "whole": (OUTCOME.astype(np.int64), None),
+    "flags": (OUTCOME.astype(bool), None),
+    "floats": (OUTCOME.astype(np.float32), None),
+    "labels": (np.where(OUTCOME == 1, "late", "on time"), "late"),
+}
+
+
+@pytest.mark.parametrize("by", [None, "g"])
+@pytest.mark.parametrize("kind", OUTCOMES)
+def test_outcomes_of_every_type_are_counted(kind, by, way, spied):
+    outcome, event = OUTCOMES[kind]
+    table = pa.table({"y": outcome, "p": FORECAST, "g": GROUP})
+    with scan(table, y_true="y", y_prob="p", by=by, pos_label=event) as rows:
+        asked = [HistogramRequest(place, FIRST_GRID) for place in range(5)]
+        found = rows.histogram(FIRST_GRID) if by is None else rows.histograms(asked)[2]
+        own = np.unique(GROUP)[2] == GROUP if by else np.full(SIZE, fill_value=True)
+        assert_same(found, array_rows(OUTCOME[own], FORECAST[own]).histogram(FIRST_GRID))
+    assert [found is not None for found in spied] == [True] * (way == "streamed")
+
+
+@pytest.fixture
+def spied(monkeypatch):
+    """What was added up here, None where it was not possible."""
+    found = []
+
+    def spy(*given):
+        found.append(streams.streamed_answer(*given))
+        return found[-1]
+
+    monkeypatch.setattr("calibrant.engines.handles.streamed_answer", spy)
+    return found
+
+
+def test_neither_order_nor_processors_change_a_digit(monkeypatch):
+    found = []
+    for processors in (1, 2, 4, 16):
+        order = np.random.default_rng(processors).permutation(SIZE)
+        monkeypatch.setattr("calibrant.engines.streams.os.cpu_count", lambda number=processors: number)
+        table = pa.table({"y": OUTCOME[order], "p": FORECAST[order]})
+        with scan(table, y_true="y", y_prob="p") as rows:
+            found.append(rows.histogram(Grid(16, 0.0, 1.0)))
+    for other in found[1:]:
+        for name in ("index", "low", "high", "rows", "outcome", "residual", "residual_square"):
+            assert getattr(other, name).tolist() == getattr(found[0], name).tolist()
+
+
+@pytest.mark.parametrize("processors", [2, 8])
+def test_fractions_and_weights_are_left_to_sql(processors, way, spied, monkeypatch):
+    monkeypatch.setattr("calibrant.engines.streams.os.cpu_count", lambda: processors)
+    y, w = np.where(OUTCOME == 1, 0.75, 0.0), 1.0 + GROUP.argsort() % 3
+    table = pa.table({"y": y, "p": FORECAST, "w": w, "e": OUTCOME})
+    with scan(table, y_true="y", y_prob="p") as rows:
+        fractions = rows.histogram(FIRST_GRID)
+        rows.histogram(Grid.inside(np.array([0.25]), np.array([0.5]), 64))  # known not to be counts by now
+    assert spied == [None] * (way == "streamed")
+    assert fractions.residual_total == pytest.approx(float((y - FORECAST).sum()), rel=1e-12)
+    with scan(table, y_true="e", y_prob="p", sample_weight="w") as rows:
+        assert rows.histogram(FIRST_GRID).weight.sum() == pytest.approx(w.sum())
+    assert spied == [None] * (way == "streamed")
+    assert threading.active_count() < 20
+
+
+@pytest.mark.parametrize("column", ["y", "p"])
+def test_a_missing_number_is_refused(column):
+    table = pa.table({"y": OUTCOME, "p": FORECAST})
+    values = table[column].to_pylist()
+    values[11] = None
+    table = table.set_column(table.column_names.index(column), column, pa.array(values))
+    with (
+        scan(table, y_true="y", y_prob="p") as rows,
+        pytest.raises(ValueError, match=rf"\(column '{column}'\).* is missing in 1 of 6,000 rows"),
+    ):
+        calibrant.certify(rows, max_error=0.05)
+
+
+@pytest.mark.parametrize("error", [pa.ArrowInvalid, OSError])
+def test_an_engine_that_fails_is_asked_in_sql(error, way, spied, monkeypatch):
+    real = calibrant.engines.duckdb.DuckDBEngine.batches
+
+    def break_off(engine, statement):
+        yield next(real(engine, statement))
+        raise error("it broke")
+
+    monkeypatch.setattr("calibrant.engines.duckdb.DuckDBEngine.batches", break_off)
+    table = pa.table({"y": OUTCOME, "p": FORECAST})
+    with scan(table, y_true="y", y_prob="p") as rows:
+        assert_same(rows.histogram(FIRST_GRID), array_rows(OUTCOME, FORECAST).histogram(FIRST_GRID))
+        assert rows.scans == 1
+    assert spied == [None] * (way == "streamed")
+
+
+def test_an_interruption_of_the_engine_is_one_of_the_program(way, monkeypatch):
+    if way == "in SQL":
+        monkeypatch.setattr("calibrant.engines.duckdb.STREAM_ROWS", 0)
+
+    class Reader:
+        def __iter__(self):
+            raise pa.ArrowInvalid("INTERRUPT Error: Query interrupted")
+
+        def close(self):
+            pass
+
+    relation = type("Relation", (), {"to_arrow_reader": lambda *_: Reader()})
+    with scan(pa.table({"y": OUTCOME, "p": FORECAST}), y_true="y", y_prob="p") as rows:
+        connection = type("Connection", (), {"sql": lambda *_: relation()})()
+        monkeypatch.setattr(rows._engine, "_connection", connection)
+        with pytest.raises(KeyboardInterrupt):
+            rows.histogram(FIRST_GRID)
+
+
+def test_groups_that_are_many_have_the_totals_of_arrays():
+    group = RNG.integers(0, 70, SIZE)
+    with scan(pa.table({"y": OUTCOME, "p": FORECAST, "g": group}), y_true="y", y_prob="p", by="g") as groups:
+        cells = groups.histograms([HistogramRequest(place, FIRST_GRID) for place in range(70)])
+        for label, found in zip(groups.groups, cells, strict=True):
+            own = label == group
+            assert_same(found, array_rows(OUTCOME[own], FORECAST[own]).histogram(FIRST_GRID))
+
+
+def test_a_file_streams_from_a_size_on(tmp_path, way, monkeypatch):
+    path = tmp_path / "rows.parquet"
+    rows_written = "SELECT range % 2 AS y, (range % 1000) / 1000 AS p FROM range(100_000)"
+    duckdb.execute(f"COPY ({rows_written}) TO '{path}' (FORMAT parquet)")
+    with scan(path, y_true="y", y_prob="p") as rows:
+        assert rows._engine.streams == (way == "streamed")
+    monkeypatch.setattr("calibrant.engines.duckdb.STREAM_ROWS", path.stat().st_size // 8 + 1)
+    with scan(path, y_true="y", y_prob="p") as rows:
+        assert not rows._engine.streams
+    monkeypatch.setattr("calibrant.engines.duckdb.STREAM_ROWS", path.stat().st_size // 8)
+    with scan(path, y_true="y", y_prob="p") as rows:
+        assert rows._engine.streams
+        found = calibrant.certify(rows, max_error=0.6)
+    y, p = np.arange(100_000) % 2, np.arange(100_000) % 1000 / 1000
+    assert found.estimate == pytest.approx(calibrant.certify(y, p, max_error=0.6).estimate, rel=1e-12)
+    monkeypatch.setattr("calibrant.engines.duckdb.importlib.util.find_spec", lambda _: None)
+    with scan(path, y_true="y", y_prob="p") as rows:
+        assert not rows._engine.streams

@@ -39,11 +39,15 @@ Returned = TypeVar("Returned")
 
 
 class Kernel(Generic[Parameters, Returned]):
-    """A loop over arrays that runs compiled when its first array is long, or once it was; plain or in numpy before."""
+    """A loop over arrays that runs compiled when its first array is long, or once it was; plain or in numpy before.
 
-    def __init__(self, function: Callable[Parameters, Returned]) -> None:
+    Its last arrays, as many as it ``writes``, are what it adds to; the others stay as they are.
+    """
+
+    def __init__(self, function: Callable[Parameters, Returned], *, writes: int = 0) -> None:
         update_wrapper(self, function)
         self.plain = function
+        self.writes = writes
         self.other: Callable[Parameters, Returned] | None = None  # what gives the same without being compiled
         self.patience = 0  # entries that go through it before the loop is compiled
         self._passed = 0  # and those that did
@@ -90,7 +94,8 @@ class Kernel(Generic[Parameters, Returned]):
     def run_compiled(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
         """Run the loop compiled, however short its arrays are: for callers who know that it goes through them often."""
         # Numba compiles a separate version for writable and for read-only arrays: hand it read-only views only.
-        given = list(map(_read_only, args))
+        kept = len(args) - self.writes
+        given = [*map(_read_only, args[:kept]), *args[kept:]]
         compiled = self.compiled()
         try:
             found = compiled(*given, **kwargs)

@@ -5,6 +5,8 @@ They are compiled as those of `core.kernels` are.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import numpy.typing as npt
 
@@ -110,6 +112,91 @@ Places = npt.NDArray[np.uint16]
 
 BLOCK = 512
 """Rows whose places are looked up before any of them is added: a sum then never waits for where the next one goes."""
+
+
+UNIT_BITS = 54
+HALF_BITS = 28
+"""What `counted_cells` adds up has 54 bits below a cell's width; sums keep 28 and pass on others from time to time."""
+
+
+def no_counts(cells: int) -> IntArray:
+    """Return what `counted_cells` starts with: rows, events, two sums, both ends in bits, the sums' upper parts."""
+    return np.tile([0, 0, 0, 0, np.iinfo(np.int64).max, -1, 0, 0], (cells, 1))
+
+
+@partial(Kernel, writes=1)
+def counted_cells(
+    forecast: FloatArray,
+    outcome: npt.NDArray[np.uint8],
+    place: Places,
+    first_number: npt.NDArray[np.int32],
+    bits: int,
+    fine: int,
+    totals: IntArray,
+) -> bool:
+    """Add rows to the totals of their cells, in whole numbers, so that their order is all the same; are all sound?
+
+    A row is found by its cell of width 2^-bits, in the table number ``place`` if there are several. ``first_number``
+    says where the cells of width 2^-fine inside that cell begin in ``totals``: below 0 the row is left out, as those of
+    a place beyond the tables are. Empty, all cells count, and are not divided further. ``above`` is how far a forecast
+    is above its cell's edge. Sums are those of ``above`` and of (y - p)^2 - (y - edge)^2, times 2^(54 + fine).
+    """
+    scale, fine_scale, width, unit = 2.0**bits, 2.0**fine, 2.0**-fine, 2.0 ** (UNIT_BITS + fine)
+    cells, last, inner = np.int32(1 << bits), (np.int64(1) << fine) - 1, (np.int64(1) << (fine - bits)) - 1
+    listed, placed = first_number.size > 0, place.size > 0
+    tables = np.int32((first_number.size if listed else totals.shape[0]) >> bits)
+    value, edge, event = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK, dtype=np.uint8)
+    number, size = np.empty(BLOCK, dtype=np.int32), value.view(np.int64)
+    for begin in range(0, forecast.size, BLOCK):
+        block = slice(begin, begin + BLOCK)
+        forecasts, outcomes = forecast[block], outcome[block]
+        sound = True
+        for j in range(forecasts.size):  # without a branch, so that several are placed at once
+            given = forecasts[j]
+            inside = (given >= 0.0) & (given <= 1.0) & (outcomes[j] <= 1)
+            sound &= inside
+            number[j] = min(np.int32((given if inside else 0.0) * scale), cells - np.int32(1))
+            value[j], edge[j], event[j] = given, number[j] * width, outcomes[j]
+        if not sound:
+            return False
+        rows, all_count = forecasts.size, True
+        if placed:
+            places = place[block]
+            for j in range(rows):
+                counts = places[j] < tables
+                number[j] = number[j] + places[j] * cells if counts else np.int32(-1)
+                all_count &= counts
+        if listed:
+            for j in range(rows):
+                number[j] = first_number[number[j]] if number[j] >= 0 else np.int32(-1)
+                all_count &= number[j] >= 0
+        if not all_count:
+            together, rows = rows, 0
+            for j in range(together):
+                value[rows], edge[rows], event[rows], number[rows] = value[j], edge[j], event[j], number[j]
+                rows += number[j] >= 0
+        if listed:
+            for j in range(rows):
+                finer = min(np.int64(value[j] * fine_scale), last)
+                number[j] += finer & inner
+                edge[j] = finer * width
+        for j in range(rows):
+            cell = totals[number[j]]
+            happened = np.int64(event[j])
+            above = value[j] - edge[j]
+            first = cell[2] + np.int64(above * unit)
+            second = cell[3] + np.int64((above * (above + 2.0 * (edge[j] - happened))) * unit)
+            count = cell[0] + 1
+            if count & 63 == 0:  # before sums have no room left
+                cell[6] += first >> HALF_BITS
+                cell[7] += second >> HALF_BITS
+                first &= (1 << HALF_BITS) - 1
+                second &= (1 << HALF_BITS) - 1
+            cell[0], cell[2], cell[3] = count, first, second
+            cell[1] += happened
+            bits_of = size[j] & np.int64(2**63 - 1)  # without the sign of -0.0; they are in the forecasts' order
+            cell[4], cell[5] = min(cell[4], bits_of), max(cell[5], bits_of)
+    return True
 
 
 @Kernel

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,9 +12,10 @@ import numpy.typing as npt
 
 from calibrant.core.errors import InputError
 from calibrant.engines.databases import connect
-from calibrant.engines.files import VIEW, Table, as_number, explaining, make_scratch, open_table
+from calibrant.engines.files import INTERRUPTED, VIEW, Table, as_number, explaining, make_scratch, open_table
 from calibrant.engines.formats import TableError, first_line
 from calibrant.engines.statements import WHOLE, Engine
+from calibrant.engines.streams import BATCH_ROWS, STREAM_ROWS
 
 if TYPE_CHECKING:
     import duckdb
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 _ROWS = "calibrant_rows"
 _FEW_ROWS = 2**18  # for which a hash table is made more quickly than an array of all cells
 _FEW_BYTES = 2**22
+_BYTES_OF_ROW = 8  # in a file, where forecasts differ
 _KINDS = {
     "whole": re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?"),
     "fraction": re.compile(r"FLOAT|DOUBLE|DECIMAL.*"),
@@ -73,6 +76,7 @@ class DuckDBEngine(Engine):
         self.table = _ROWS if file is None else VIEW
         if file is not None and file.size < _FEW_BYTES:
             self.short_type, self.numbers_cells = Engine.short_type, False
+        self.streams = file is not None and file.size >= STREAM_ROWS * _BYTES_OF_ROW and _has_arrow()
         self._held = ExitStack()
         if file is not None:
             self._held.enter_context(file)
@@ -111,6 +115,7 @@ class DuckDBEngine(Engine):
             engine._connection, engine.table = connection, VIEW
             if hasattr(frame, "__len__") and len(frame) < _FEW_ROWS:
                 engine.short_type, engine.numbers_cells = Engine.short_type, False
+            engine.streams = hasattr(frame, "__len__") and len(frame) >= STREAM_ROWS and _has_arrow()
             engine._held = held.pop_all()
         return engine
 
@@ -169,14 +174,23 @@ class DuckDBEngine(Engine):
         import duckdb
 
         if self._file is not None:
-            # Which columns a statement reads is told from their names in it; where a label looks like one, one more.
-            self._file.choose(column for column in self.columns if self.quoted(column) in statement)
+            self._choose(statement)
             with explaining(self._file):
                 return self._fetched(statement)
         try:
             return self._fetched(statement)
         except duckdb.Error as error:
             raise TableError(f"cannot be read: {first_line(error)}", table=self.name) from error
+
+    def batches(self, statement: str) -> Iterator[Any]:
+        """Run one statement on the connection of a file or frame, and hand over batches as they come."""
+        assert self._connection is not None  # the rows are not those of somebody else's
+        if self._file is None:
+            yield from self._streamed(statement)
+            return
+        self._choose(statement)
+        with explaining(self._file):
+            yield from self._streamed(statement)
 
     def listed(self, names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         """Write one text for each column: DuckDB reads thousands of numbers in it many times faster than in SQL."""
@@ -199,12 +213,34 @@ class DuckDBEngine(Engine):
         """Close the file; a connection that was handed in stays open."""
         self._held.close()
 
+    def _choose(self, statement: str) -> None:
+        """Read the columns that a statement names; where a label looks like one, one more."""
+        assert self._file is not None
+        self._file.choose(column for column in self.columns if self.quoted(column) in statement)
+
+    def _streamed(self, statement: str) -> Iterator[Any]:
+        assert self._connection is not None
+        reader = self._connection.sql(statement).to_arrow_reader(BATCH_ROWS)
+        try:
+            yield from reader
+        except Exception as error:
+            if INTERRUPTED.search(str(error)):
+                raise KeyboardInterrupt from error  # which DuckDB keeps to itself
+            raise
+        finally:
+            reader.close()
+
     def _fetched(self, statement: str) -> dict[str, npt.NDArray[Any]]:
         if self._connection is not None:
             return self._connection.execute(statement).fetchnumpy()
         result = self._relation.query(_ROWS, statement)
         assert result is not None  # None is for statements that return no rows
         return result.fetchnumpy()
+
+
+def _has_arrow() -> bool:
+    """Whether results can be handed over as Arrow."""
+    return importlib.util.find_spec("pyarrow") is not None
 
 
 def _column(name: str, values: Sequence[str]) -> str:

@@ -50,7 +50,7 @@ NUMBERS = re.compile(r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL.
 """DuckDB's types of numbers, true/false among them."""
 
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|File too large|max_temp_directory_size")
-_INTERRUPTED = re.compile(r"Query interrupted|UDF: KeyboardInterrupt")
+INTERRUPTED = re.compile(r"Query interrupted|UDF: KeyboardInterrupt")
 
 
 @dataclass
@@ -393,7 +393,7 @@ def explaining(table: Table) -> Iterator[None]:
     try:
         yield
     except (duckdb.Error, RuntimeError, UnicodeError) as error:  # the last two: text that is none in a damaged file
-        if _INTERRUPTED.search(str(error)):
+        if INTERRUPTED.search(str(error)):
             raise KeyboardInterrupt from error  # which DuckDB keeps to itself
         table.check_unchanged()
         raise _explained(table, error) from error

@@ -31,10 +31,11 @@ from calibrant.engines.statements import (
     labels_statement,
     without_value,
 )
+from calibrant.engines.streams import STREAMED_BITS, streamed_answer
 from calibrant.rows.arrays import MISSING_REMEDY
 from calibrant.rows.cells import DEFAULT_BITS, Cells
 from calibrant.rows.checks import SWAPPED_COLUMNS, Observations, check_number, check_weight_totals
-from calibrant.rows.grids import FIRST_BITS, FIRST_GRID, Grid
+from calibrant.rows.grids import FIRST_GRID, Grid
 from calibrant.rows.labels import check_pos_label
 from calibrant.rows.sources import FetchRequest, HistogramRequest
 
@@ -106,6 +107,11 @@ class Handle(FromFrames):
         times = "once" if self.scans == 1 else f"{self.scans} times"
         return f"read {times}, {counted(self.rows_fetched, 'row')} fetched"
 
+    @property
+    def _streams(self) -> bool:
+        """Whether rows are added up here."""
+        return self._engine.streams and not self._roles.weighted
+
     def _run(self, statement: str) -> Mapping[str, npt.NDArray[Any]]:
         self._work.scans += 1
         return self._engine.run(statement)
@@ -166,7 +172,7 @@ class Handle(FromFrames):
         """Add up the rows of all requests in one scan; where nothing is known yet, check them too."""
         if self._engine.numbers_cells:
             asked = common_bits(asked)
-        answer = self._run(histogram_statement(self._engine, self._roles, asked, labels))
+        answer = self._answer(asked, labels, known)
         broken = without_value(answer["cell_key"]).any()
         if self._engine.numbers_cells:  # where a forecast just outside [0, 1] may have the number of another cell
             broken = broken or np.any(answer["low"] < 0.0) or np.any(answer["high"] > 1.0)
@@ -191,6 +197,17 @@ class Handle(FromFrames):
             if known is None and not self._roles.made:
                 self._check_not_swapped(found[-1])
         return found
+
+    def _answer(
+        self, asked: Sequence[HistogramRequest], labels: Sequence[str], known: Sequence[Facts] | None
+    ) -> Mapping[str, npt.NDArray[Any]]:
+        """Return the totals of one scan, added up here or by the engine."""
+        if self._streams and all(facts.binary_outcomes for facts in known or ()):
+            answer = streamed_answer(self._engine, self._roles, asked, labels)
+            if answer is not None:
+                self._work.scans += 1
+                return answer
+        return self._run(histogram_statement(self._engine, self._roles, asked, labels))
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:
@@ -322,6 +339,12 @@ class GroupedScan(Handle):
         """The groups' values in sorted order."""
         return tuple(label for label, _ in self._values())
 
+    @property
+    def first_grid(self) -> Grid:
+        """The grid of the first totals, finer where that saves scans that cost more."""
+        few = self._streams and len(self._values()) <= 2 ** (STREAMED_BITS - Scan.first_grid.bits)
+        return Scan.first_grid if few else FIRST_GRID
+
     def histograms(self, asked: Sequence[HistogramRequest]) -> list[Cells]:
         """Return the totals per cell for each request, in one scan, or from what an earlier one has found."""
         first = self._totals()
@@ -329,7 +352,7 @@ class GroupedScan(Handle):
         later = []
         for place, request in enumerate(asked):
             grid = request.grid
-            if is_whole(grid) and grid.bits <= FIRST_BITS:
+            if is_whole(grid) and grid.bits <= first[request.group].bits:
                 answers[place] = first[request.group].cells(grid.bits)
             else:
                 later.append(place)
@@ -376,9 +399,10 @@ class GroupedScan(Handle):
         if not self._first:
             self._check_outcomes()
             texts = self._texts()
-            asked = [HistogramRequest(group, FIRST_GRID) for group in range(len(texts))]
-            # A few scans for two groups each, whose cells can be numbered through, are quicker than one for all.
-            step = 2 if self._engine.numbers_cells and len(asked) <= _FEW_GROUPS else len(asked)
+            asked = [HistogramRequest(group, self.first_grid) for group in range(len(texts))]
+            # In SQL a few scans for two groups each, whose cells can be numbered through, are quicker than one.
+            numbers = self._engine.numbers_cells and not self._streams
+            step = 2 if numbers and len(asked) <= _FEW_GROUPS else len(asked)
             parts = [asked[first : first + step] for first in range(0, len(asked), step)]
             self._first = tuple(found for part in parts for found in self._histograms(part, texts, None))
         return self._first

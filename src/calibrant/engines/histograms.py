@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
+import numpy.typing as npt
 
 from calibrant.core.sql import number_literal
 from calibrant.core.types import IntArray
@@ -40,7 +41,7 @@ def histogram_statement(engine: Engine, roles: Roles, asked: Sequence[HistogramR
     engine writes them; none when there are no groups.
     """
     grids = [scanned_grid(request.grid) for request in asked]
-    numbered = _Numbered.of(grids) if engine.numbers_cells else None
+    numbered = Numbered.of(grids) if engine.numbers_cells else None
     if numbered is not None:
         return numbered.statement(engine, roles, [labels[request.group] for request in asked] if labels else [], labels)
     return _listed_statement(engine, roles, asked, grids, labels)
@@ -50,13 +51,13 @@ def common_bits(asked: Sequence[HistogramRequest]) -> list[HistogramRequest]:
     """Return the requests on grids that are as fine as the finest, where that costs little and saves a scan's time."""
     finest = max(request.grid.bits for request in asked)
     grids = [Grid(finest, request.grid.low, request.grid.high, request.grid.within) for request in asked]
-    if not all(grid.within for grid in grids) or _Numbered.of(grids) is None:
+    if not all(grid.within for grid in grids) or Numbered.of(grids) is None:
         return list(asked)
     return [HistogramRequest(request.group, grid) for request, grid in zip(asked, grids, strict=True)]
 
 
 @dataclass(frozen=True)
-class _Numbered:
+class Numbered:
     """The cells asked for, numbered through.
 
     Attributes
@@ -74,16 +75,19 @@ class _Numbered:
     cells: Sequence[IntArray]
 
     @classmethod
-    def of(cls, grids: Sequence[Grid]) -> _Numbered | None:
-        """Give the cells of grids their numbers; None where they are too many, or the grids not equally fine."""
+    def of(cls, grids: Sequence[Grid], most_bits: int = SHORT_BITS) -> Numbered | None:
+        """Give the cells of grids their numbers; None where they are too many, or the grids not equally fine.
+
+        All cells of all grids have numbers of that many bits at most.
+        """
         fine = grids[0].bits
-        room = SHORT_BITS - (len(grids) - 1).bit_length()
+        room = most_bits - (len(grids) - 1).bit_length()
         if any(grid.bits != fine for grid in grids):
             return None
         if not any(grid.within for grid in grids):
             whole = fine <= room and all(map(is_whole, grids))
             return cls(grids, fine, ()) if whole else None
-        bits = min(fine, room)
+        bits = min(fine, room, SHORT_BITS)
         if not all(grid.within for grid in grids) or bits < 0:
             return None
         cells = [_touched(grid, bits) for grid in grids]
@@ -103,6 +107,13 @@ class _Numbered:
         """The first number of each request, and one more than the last."""
         sizes = [each.size << (self.fine - self.bits) for each in self.cells] or [2**self.fine] * len(self.grids)
         return [0, *accumulate(sizes)]
+
+    def first_numbers(self) -> npt.NDArray[np.int32]:
+        """Return the first number of each cell by which rows are found, below 0 for others; empty where all count."""
+        found = np.full(len(self.cells) << self.bits, -1, dtype=np.int32)
+        for place, (start, cells) in enumerate(zip(self.starts, self.cells, strict=False)):
+            found[cells + (place << self.bits)] = start + (np.arange(cells.size) << (self.fine - self.bits))
+        return found
 
     def statement(self, engine: Engine, roles: Roles, own: Sequence[str], labels: Sequence[str]) -> str:
         """Write the totals; ``own`` are the labels of the requests, where there are groups."""
@@ -217,7 +228,7 @@ def _sums(engine: Engine, roles: Roles, fine: int | None) -> dict[str, str]:
     """
     w = "w * " if roles.weighted else ""
     sums = {"n": "count(*)", "low": "min(p)", "high": "max(p)"}
-    if not w and not _may_be_fractions(engine, roles):
+    if not w and not may_be_fractions(engine, roles):
         if fine is None:
             sums["above"] = engine.steady_total("above", FIRST_BITS)
             sums["residual_square"] = engine.steady_total("r * r", 0)
@@ -240,6 +251,6 @@ def _sums(engine: Engine, roles: Roles, fine: int | None) -> dict[str, str]:
     return sums
 
 
-def _may_be_fractions(engine: Engine, roles: Roles) -> bool:
+def may_be_fractions(engine: Engine, roles: Roles) -> bool:
     """Whether outcomes can be other numbers in [0, 1] than 0 and 1."""
     return roles.event is None and engine.columns[roles.y_true] in ("fraction", "written")

@@ -6,7 +6,7 @@ column of forecasts is asked of it in the same words.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -153,7 +153,7 @@ class QuestionEngine(Engine):
         self._engine = engine
         self.name = engine.name
         self.text_type, self.short_type, self.long_type = engine.text_type, engine.short_type, engine.long_type
-        self.numbers_cells = engine.numbers_cells
+        self.numbers_cells, self.streams = engine.numbers_cells, engine.streams
         self.columns = {**engine.columns, FORECAST: "fraction", OUTCOME: "fraction" if fractions else "whole"}
         fields = [f"{forecast} AS {FORECAST}", f"{outcome} AS {OUTCOME}"]
         fields += [engine.quoted(name) for name in others]
@@ -162,6 +162,10 @@ class QuestionEngine(Engine):
     def run(self, statement: str) -> Mapping[str, npt.NDArray[Any]]:
         """Run one statement where the rows are."""
         return self._engine.run(statement)
+
+    def batches(self, statement: str) -> Iterator[Any]:
+        """Run one statement where the rows are, and hand over its result."""
+        return self._engine.batches(statement)
 
     def quoted(self, name: str) -> str:
         """Write a column's name as the engine does; those of the question have no other."""

@@ -8,7 +8,7 @@ agrees on it. A row that breaks a rule has no cell, so that bad data is found by
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -69,6 +69,8 @@ class Engine(ABC):
         The type of whole numbers of 128 bits, and of their sums, where there is one.
     numbers_cells : bool
         Whether numbers of 16 bits are grouped and joined in an array, and what is none becomes null.
+    streams : bool
+        Whether rows are so many, and handed over so quickly by `batches`, that they are added up here.
     """
 
     name: str
@@ -78,10 +80,15 @@ class Engine(ABC):
     short_type = "BIGINT"
     long_type: str | None = None
     numbers_cells = False
+    streams = False
 
     @abstractmethod
     def run(self, statement: str) -> Mapping[str, npt.NDArray[Any]]:
         """Run one statement and return the columns of its result."""
+
+    def batches(self, statement: str) -> Iterator[Any]:
+        """Run one statement and hand over its result as record batches of Arrow; for engines that stream."""
+        raise TypeError(f"{self.name} is not handed over in batches: {statement}")
 
     def check_column(self, name: str) -> None:
         """Refuse a column that the rows do not all have, where that is known."""

@@ -31,7 +31,8 @@ class GroupedSource(Protocol):
     """Rows in groups, of which many can be asked at the price of one scan.
 
     Each answer is what a `RowSource` of that group's rows alone would give; a call is one scan. The requests
-    of a call are for different groups, in any order; the answers come in the order of the requests.
+    of a call are for different groups, in any order; the answers come in the order of the requests. The attributes that
+    a `RowSource` may have are those of every group.
     """
 
     @property
@@ -153,6 +154,8 @@ class _GroupRows:
     def __init__(self, source: GroupedSource, position: int) -> None:
         self.position = position
         self.fetch_limit, self.tally_limit = fetch_limit(source), tally_limit(source)
+        if hasattr(source, "first_grid"):
+            self.first_grid = source.first_grid
         self.zoom_cells = max(ZOOM_CELLS // len(source.groups), _LEAST_CELLS)  # one scan serves all groups
         self.answers: list[Any] = []
         self.wanted: HistogramRequest | FetchRequest | None = None
