@@ -395,7 +395,9 @@ def _verdicts(
     plan = replace(plan, parts="groups")
     rows = in_groups(y_true, y_prob, by=by, cluster=cluster, sample_weight=sample_weight, pos_label=pos_label)
     count = len(rows.groups)
-    judged = by_group(rows, lambda each: judge_part(plan, _group_asked(plan, each), limit, count, seed))
+    judged = by_group(
+        rows, lambda each: judge_part(plan, _group_asked(plan, each), limit, count, seed), side_by_side=True
+    )
     for each in judged:
         _warn(each.caution)
     certificates, uppers = tuple(each.certificate for each in judged), tuple(each.upper_alone for each in judged)

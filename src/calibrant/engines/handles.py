@@ -253,7 +253,10 @@ class Handle(FromFrames):
         """Check rows that were fetched; return them in order, and the order."""
         own = {name: np.asarray(answer[name]).astype(np.float64) for name in ("p", "y", "w") if name in answer}
         codes = [answer["code"]] if "code" in answer else []
-        order = np.lexsort((*codes, *tuple(own.values())[::-1]))  # ties come in any order, and are added up
+        if facts.binary_outcomes and facts.unit_weights and not codes:
+            order = np.argsort(own["p"])  # ties are counted, in whatever order they come
+        else:
+            order = np.lexsort((*codes, *tuple(own.values())[::-1]))
         own = _rows_of(own, order)
         with self._named():
             _check_fetched(own, request, facts)

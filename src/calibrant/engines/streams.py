@@ -1,7 +1,7 @@
 """Totals per cell of very many rows, which an engine hands over batch by batch: added up here by a compiled loop.
 
-To hand rows over takes DuckDB little longer than to read them, and an array of all cells, each of which is a line of the
-processor's cache, is quicker than a GROUP BY. Whole numbers are added up, so that the order of rows does not matter.
+To hand rows over takes DuckDB little longer than to read them, and an array of all cells, each of which fits into one
+line of the cache, is quicker than a GROUP BY. Whole numbers are added up: the order of rows does not matter.
 """
 
 from __future__ import annotations
@@ -154,5 +154,5 @@ def _answer(totals: IntArray, numbered: Numbered, *, grouped: bool) -> dict[str,
 
 def _sum(lower: IntArray, upper: IntArray, fine: int) -> FloatArray:
     """Put the parts of a sum together."""
-    total: FloatArray = (upper * 2.0**HALF_BITS + lower) * 2.0 ** -(UNIT_BITS + fine)
+    total: FloatArray = np.ldexp(upper * 2.0**HALF_BITS + lower, -(UNIT_BITS + fine))
     return total

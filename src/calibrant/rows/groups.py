@@ -11,6 +11,7 @@ import numpy as np
 
 from calibrant.core.errors import CalibrantError, InputError
 from calibrant.core.frames import FromFrames
+from calibrant.core.threads import in_threads
 from calibrant.core.types import FloatArray
 from calibrant.rows.checks import Observations
 from calibrant.rows.grids import Grid
@@ -80,7 +81,10 @@ Found = TypeVar("Found")
 
 
 def by_group(
-    source: GroupedSource | GroupedRows, compute: Callable[[Tally | RowSource], Computed]
+    source: GroupedSource | GroupedRows,
+    compute: Callable[[Tally | RowSource], Computed],
+    *,
+    side_by_side: bool = False,
 ) -> tuple[Computed, ...]:
     """Run a computation on the rows of each group, with as few scans as the slowest group alone would need.
 
@@ -92,6 +96,8 @@ def by_group(
     source : grouped rows, such as ``scan(..., by=...)`` or `in_groups` gives
     compute : callable
         Takes the rows of one group, as a source that measures and certificates accept.
+    side_by_side : bool
+        Whether large groups may be computed in threads, in any order: nothing that they share may change.
 
     Returns
     -------
@@ -111,19 +117,16 @@ def by_group(
         return tuple(_answers(source, compute))
     if not isinstance(source, GroupedSource):
         raise InputError(f"by_group needs grouped rows, such as scan(..., by=...), got {type(source).__name__}")
-    results: list[Computed] = []
+    found: dict[int, Computed] = {}
     for first in range(0, len(source.groups), GROUPS_AT_ONCE):
-        found: dict[int, Computed] = {}
         positions = range(first, len(source.groups))[:GROUPS_AT_ONCE]
         waiting = [_GroupRows(source, position) for position in positions]
         while waiting:
-            for rows in waiting:
-                with naming_group(source.groups[rows.position]):
-                    rows.replay(compute, found)
+            entries = sum(rows.entries for rows in waiting) if side_by_side else 0
+            in_threads(lambda rows: rows.replay(compute, found), waiting, rows=entries)
             waiting = [rows for rows in waiting if rows.position not in found]
             _answer(source, waiting)
-        results.extend(found[position] for position in sorted(found))
-    return tuple(results)
+    return tuple(found[position] for position in range(len(source.groups)))
 
 
 def _answers(rows: GroupedRows, compute: Callable[[Tally | RowSource], Computed]) -> Iterator[Computed]:
@@ -162,12 +165,18 @@ class _GroupRows:
         self._given = 0
         self._memories: list[Any] = []
         self._recalled = 0
+        self._label = source.groups[position]
+
+    @property
+    def entries(self) -> int:
+        """How many entries the answers have that there are so far."""
+        return sum(len(answer) for answer in self.answers if isinstance(answer, Totals))
 
     def replay(self, compute: Callable[[Tally | RowSource], Computed], found: dict[int, Computed]) -> None:
         """Run the computation as far as the answers reach."""
         if self.wanted is None:
             self._given = self._recalled = 0
-            with contextlib.suppress(_AskedError):
+            with contextlib.suppress(_AskedError), naming_group(self._label):
                 found[self.position] = compute(self)
 
     def histogram(self, grid: Grid) -> Totals:
