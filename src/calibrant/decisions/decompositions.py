@@ -14,6 +14,7 @@ import numpy as np
 from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.frames import frames_follow
 from calibrant.core.results import UNIT, Result
+from calibrant.core.threads import total_of_products
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
 from calibrant.decisions.gaps import noise_note
 from calibrant.decisions.part_limits import (
@@ -197,10 +198,11 @@ def _mean_score(rule: ProperScore | SchervishMeasure, tally: Tally, forecast: Fl
         (tally.outcome, rule.event_loss(forecast)),
         (tally.weight - tally.outcome, rule.nonevent_loss(forecast)),
     ):
-        counts = weight > 0.0
         finite = np.isfinite(loss)
-        total += float(weight[counts & finite] @ loss[counts & finite])
-        contradicted += float(weight[counts & ~finite].sum())
+        if not finite.all():
+            contradicted += float(weight[~finite].sum())
+            weight, loss = weight[finite], loss[finite]
+        total += total_of_products(weight, loss)
     mean = np.inf if contradicted else total / tally.weight_total
     return float(mean), contradicted / tally.weight_total
 

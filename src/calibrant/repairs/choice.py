@@ -260,13 +260,13 @@ class _Trial:
         """Fit the candidate to the other parts, and forecast this one."""
         forecast = self.entries.forecast[self.parts[part] > 0]
         if self.recalibrator is not None and not self.has_failed:
-            fitted = self._fitted(others)
-            forecast = forecast if fitted is None else fitted.predict(forecast)
+            fitted = self._fitted(others, for_good=False)
+            forecast = forecast if fitted is None else fitted._mapped(forecast)
         self.forecasts.append(forecast)
 
     def judge(self, level: float, decision: dict[str, Any], as_is: _Trial, everything: Sample) -> None:
         """Score the held-out forecasts of all parts."""
-        fitted = None if self.recalibrator is None or self.has_failed else self._fitted(everything)
+        fitted = None if self.recalibrator is None or self.has_failed else self._fitted(everything, for_good=True)
         if self.has_failed:
             return
         tallies = [self.entries.tally(*each) for each in zip(self.parts, self.forecasts, strict=True)]
@@ -298,11 +298,18 @@ class _Trial:
             guarantee_in_advance=None if guarantee is None else guarantee.in_advance,
         )
 
-    def _fitted(self, sample: Sample) -> Recalibrator | None:
-        """Return the candidate fitted to a sample, or None after noting why that fails."""
+    def _fitted(self, sample: Sample, *, for_good: bool) -> Recalibrator | None:
+        """Return the candidate fitted to a sample, or None after noting why that fails.
+
+        What is not fitted for good forecasts other rows, and nobody asks for its errors or its guarantee.
+        """
         fitted: Recalibrator = clone(self.recalibrator)
+        fitted._check_params()
         try:
-            return fitted._fit_to(sample)
+            if for_good:
+                return fitted._fit_to(sample)
+            fitted._fit_map(sample)
+            return fitted
         except UndefinedError as problem:
             self.scores = RecalibratorScores(self.scores.name, problem=problem.phrase)
             return None
@@ -332,7 +339,8 @@ def _recommend(trials: list[_Trial], entries: Entries, parts: list[IntArray], le
     fitted = [trial for trial in trials if not trial.has_failed]
     considered = [trial for trial in fitted if trial.scores.log_loss != math.inf] or fitted
     lowest, best = min(fitted, key=_brier), min(considered, key=_brier)
-    close = [trial for trial in considered if _is_as_good(trial, best, entries, parts)]
+    rows = _held_out(entries, parts)
+    close = [trial for trial in considered if _is_as_good(trial, best, rows)]
     as_is = trials[0].scores
     if close[0] is trials[0]:
         rival = "" if best is trials[0] else f" (lowest: {best.scores.name}, {rounded(best.scores.brier)})"
@@ -340,7 +348,7 @@ def _recommend(trials: list[_Trial], entries: Entries, parts: list[IntArray], le
             "Leave the forecasts as they are: no recalibrator{finite} lowers their Brier score, {brier}, by more than "
             "one standard error{rival}. Their Cutoff error is {cutoff}, at most {upper}; {certify} says whether that "
             "is good enough.",
-            finite="" if _is_as_good(trials[0], lowest, entries, parts) else " with a finite log loss",
+            finite="" if _is_as_good(trials[0], lowest, rows) else " with a finite log loss",
             brier=rounded(as_is.brier),
             rival=rival,
             cutoff=rounded(as_is.cutoff),
@@ -396,9 +404,9 @@ def _held_out(entries: Entries, parts: list[IntArray]) -> HeldOut:
     return HeldOut(entries.outcome[where], np.concatenate([part[part > 0] for part in parts]), weight, cluster)
 
 
-def _is_as_good(one: _Trial, best: _Trial, entries: Entries, parts: list[IntArray]) -> bool:
+def _is_as_good(one: _Trial, best: _Trial, rows: HeldOut) -> bool:
     """Return whether a Brier score is within one standard error of the lowest, from the differences row by row."""
-    return one is best or _apart(one, best, _held_out(entries, parts)).is_within_noise()
+    return one is best or _apart(one, best, rows).is_within_noise()
 
 
 def _apart(one: _Trial, other: _Trial, rows: HeldOut) -> Apart:

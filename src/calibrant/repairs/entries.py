@@ -98,7 +98,8 @@ class Entries:
         kept = count > 0
         forecast = self.forecast[kept] if forecast is None else forecast
         if self.are_counts:
-            return Tally.from_counts(forecast, count[kept], (count * self.outcome)[kept])
+            rows = count[kept]
+            return Tally.from_sound_counts(forecast, rows, np.where(self.outcome[kept] > 0.0, rows, 0))
         weight = None if self.weight is None else self.weight[kept]
         return Tally.from_observations(Observations(self.outcome[kept], forecast, weight, self.binary_outcomes))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -38,6 +39,10 @@ class FitErrors(NamedTuple):
     cutoff: float
     risk_gap: float
     brier: float
+
+
+FindErrors = Callable[[], FitErrors]
+"""What finds them: maps that are fitted to forecast other rows alone do without."""
 
 
 @dataclass(frozen=True, eq=False)

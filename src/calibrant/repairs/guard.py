@@ -15,7 +15,7 @@ from calibrant.core.errors import InputError
 from calibrant.core.types import ClassLabel, FloatArray
 from calibrant.core.words import rounded_up
 from calibrant.repairs.documents import check_fields
-from calibrant.repairs.fits import FitErrors, Sample
+from calibrant.repairs.fits import FindErrors, FitErrors, Sample
 from calibrant.repairs.ladder import NULL_LEVEL, TOLERANCES, climbed, moved_by_design, null_quantile
 from calibrant.repairs.maps import ConstantRecalibrator, IsotonicRecalibrator, PlattRecalibrator
 from calibrant.repairs.plain import ENDS, Ends
@@ -155,12 +155,12 @@ class GuardedRecalibrator(Recalibrator):
             ConstantRecalibrator(),
         ]
 
-    def _fit_map(self, sample: Sample) -> FitErrors:
+    def _fit_map(self, sample: Sample) -> FindErrors:
         fitted: Recalibrator
         tried = ((type(rung).__name__, clone(rung)) for rung in self._rungs())
         fitted, self.ladder_ = climbed(tried, sample, self.tolerance, lambda rung: rung._fit_to(sample).fit_error_)
         self.recalibrator_ = fitted
-        return FitErrors(fitted.fit_error_, fitted.fit_risk_gap_, fitted.fit_brier_)
+        return lambda: FitErrors(fitted.fit_error_, fitted.fit_risk_gap_, fitted.fit_brier_)
 
     def _promise(self, measure: str) -> tuple[float | None, str]:
         del measure  # no risk gap is above the Cutoff error, which is within the tolerance

@@ -61,7 +61,7 @@ def guarded_map(sample: Sample, ends: Ends) -> tuple[str, PlainMap, tuple[Ladder
         ("IsotonicRecalibrator", steps),
         ("ConstantRecalibrator", ConstantMap()),
     ]
-    kept, tried = climbed(rungs, sample, "null-95", lambda rung: rung._fit_map(sample).cutoff)
+    kept, tried = climbed(rungs, sample, "null-95", lambda rung: rung._fit_map(sample)().cutoff)
     return tried[-1].recalibrator, kept, tried
 
 

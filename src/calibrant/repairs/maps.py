@@ -18,7 +18,7 @@ from calibrant.core.voices import Phrase
 from calibrant.repairs.clustered import Layers
 from calibrant.repairs.fits import (
     WITH_PLATT,
-    FitErrors,
+    FindErrors,
     Sample,
     clipped,
     fit_curve,
@@ -328,7 +328,7 @@ class BetaRecalibrator(_LogarithmicMap):
 
     _fitted: ClassVar = ("a_", "b_", "c_")
 
-    def _fit_map(self, sample: Sample) -> FitErrors:
+    def _fit_map(self, sample: Sample) -> FindErrors:
         refuse_ends(sample, self.clip, "use PlattRecalibrator()")
         refuse_no_maximum(
             sample, either_way=False, remedy=Phrase("{platt}, whose smoothing gives a finite fit", platt=WITH_PLATT)
@@ -336,7 +336,7 @@ class BetaRecalibrator(_LogarithmicMap):
         curve = fit_curve(sample, self._features, (0.0, 1.0), not_negative=True)
         self.a_, self.b_ = curve.slopes.tolist()
         self.c_ = curve.intercept
-        return sample.errors(self._mapped(sample.value))
+        return lambda: sample.errors(self._mapped(sample.value))
 
     def _features(self, value: FloatArray) -> FloatArray:
         inside = clipped(value, self.clip)
@@ -417,7 +417,7 @@ class TemperatureRecalibrator(_LogarithmicMap):
 
     _fitted: ClassVar = ("temperature_",)
 
-    def _fit_map(self, sample: Sample) -> FitErrors:
+    def _fit_map(self, sample: Sample) -> FindErrors:
         refuse_ends(sample, self.clip, "use PlattRecalibrator()")
         inside = clipped(sample.value, self.clip)
         count = 1.0 if sample.weight is None else sample.weight
@@ -435,7 +435,7 @@ class TemperatureRecalibrator(_LogarithmicMap):
             )
         curve = fit_curve(sample, self._features, (0.0, 1.0), intercept=False)
         self.temperature_ = 1.0 / float(curve.slopes[0])
-        return sample.errors(self._mapped(sample.value))
+        return lambda: sample.errors(self._mapped(sample.value))
 
     def _features(self, value: FloatArray) -> FloatArray:
         return logit(clipped(value, self.clip))[None]

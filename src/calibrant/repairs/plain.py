@@ -13,6 +13,7 @@ import numpy as np
 from calibrant.core.logistic import CHUNK, expit, logit
 from calibrant.core.types import FloatArray
 from calibrant.repairs.fits import (
+    FindErrors,
     FitErrors,
     Sample,
     clipped,
@@ -36,8 +37,8 @@ class PlainMap(ABC):
     """A monotone map of forecasts, or of scores, to better forecasts."""
 
     @abstractmethod
-    def _fit_map(self, sample: Sample) -> FitErrors:
-        """Set the fitted attributes, and return the errors of the map on the sample."""
+    def _fit_map(self, sample: Sample) -> FindErrors:
+        """Set the fitted attributes, and return what finds the errors of the map on the sample."""
 
     @abstractmethod
     def _map(self, value: FloatArray) -> FloatArray:
@@ -58,7 +59,7 @@ class IsotonicMap(PlainMap):
     interpolation: Literal["step", "linear"] = "step"
     ends: Ends = "exact"
 
-    def _fit_map(self, sample: Sample) -> FitErrors:
+    def _fit_map(self, sample: Sample) -> FindErrors:
         self.block_low_, self.block_high_, value, weight = sample.steps
         self.block_value_ = value if self.ends == "exact" else moved_inside(value, weight)
         # Only the first step and the last are off, in opposite directions, so that no interval is worse than both. A
@@ -66,7 +67,7 @@ class IsotonicMap(PlainMap):
         moved = float((np.abs(self.block_value_ - value) * weight).max()) / sample.weight_total
         share, forecast = weight / sample.weight_total, self.block_value_
         brier = float(share @ (value * np.square(1.0 - forecast) + (1.0 - value) * np.square(forecast)))
-        return FitErrors(moved, moved, min(brier, 1.0))
+        return lambda: FitErrors(moved, moved, min(brier, 1.0))
 
     def _map(self, value: FloatArray) -> FloatArray:
         block = np.searchsorted(self.block_low_[1:], value, side="right")
@@ -87,7 +88,7 @@ class PlattMap(PlainMap):
     smoothing: bool = True
     clip: float | None = None
 
-    def _fit_map(self, sample: Sample) -> FitErrors:
+    def _fit_map(self, sample: Sample) -> FindErrors:
         if self.on == "logit":
             refuse_ends(sample, self.clip, "fit with on='forecast'")
         if not self.smoothing:
@@ -95,7 +96,7 @@ class PlattMap(PlainMap):
         targets = smoothed_targets(sample) if self.smoothing else (0.0, 1.0)
         curve = fit_curve(sample, self._features, targets)
         (self.slope_,), (self.centre_,), self.level_ = curve.slopes.tolist(), curve.centres.tolist(), curve.level
-        return sample.errors(self._mapped(sample.value))
+        return lambda: sample.errors(self._mapped(sample.value))
 
     def _features(self, value: FloatArray) -> FloatArray:
         return (value if self.on == "forecast" else logit(clipped(value, self.clip)))[None]
@@ -110,9 +111,9 @@ class PlattMap(PlainMap):
 class ConstantMap(PlainMap):
     """The mean outcome, whatever the forecast is."""
 
-    def _fit_map(self, sample: Sample) -> FitErrors:
+    def _fit_map(self, sample: Sample) -> FindErrors:
         self.constant_ = min(1.0, sample.outcome_total / sample.weight_total)
-        return FitErrors(0.0, 0.0, self.constant_ * (1.0 - self.constant_))
+        return lambda: FitErrors(0.0, 0.0, self.constant_ * (1.0 - self.constant_))
 
     def _map(self, value: FloatArray) -> FloatArray:
         return np.full(value.size, self.constant_)

@@ -301,8 +301,8 @@ class Recalibrator(PlainMap, BaseEstimator):
 
     def _fit_to(self, sample: Sample, notes: tuple[str, ...] = ()) -> Self:
         self._check_params()
-        errors = self._fit_map(sample)
-        return self._record(sample.rows, not sample.unit_weights, errors, notes)
+        find_errors = self._fit_map(sample)
+        return self._record(sample.rows, not sample.unit_weights, find_errors(), notes)
 
     def _record(self, rows: int, weighted: bool, errors: FitErrors, notes: tuple[str, ...]) -> Self:
         """Keep what the guarantee needs to know about the rows."""

@@ -286,10 +286,16 @@ class Tally(Totals):
         if counted.sum() == 0:
             raise InputError("is 0 everywhere", argument="rows", remedy="at least one row is needed")
         kept = counted > 0
-        order = np.argsort(values[kept], kind="stable")
-        values, counted, occurred = values[kept][order], counted[kept][order], occurred[kept][order]
-        starts = group_starts(values)
-        return cls._from_events(values[starts] + 0.0, grouped(counted, starts), grouped(occurred, starts))
+        return cls.from_sound_counts(values[kept], counted[kept], occurred[kept])
+
+    @classmethod
+    def from_sound_counts(cls, forecast: FloatArray, rows: IntArray, events: IntArray) -> Tally:
+        """As `from_counts`, from counts of rows above 0 that need no check."""
+        if not in_order(forecast):
+            order = np.argsort(forecast, kind="stable")
+            forecast, rows, events = forecast[order], rows[order], events[order]
+        starts = group_starts(forecast)
+        return cls._from_events(forecast[starts] + 0.0, grouped(rows, starts), grouped(events, starts))
 
     @classmethod
     def from_observations(cls, observations: Observations) -> Tally:
