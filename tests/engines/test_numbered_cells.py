@@ -152,6 +152,34 @@ def spied(monkeypatch):
     return found
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_groups_are_found_whether_the_first_rows_have_them_all_or_not(late, way, spied):
+    order = np.argsort(GROUP, kind="stable") if late else np.arange(SIZE)
+    y, p, g = OUTCOME[order], FORECAST[order], GROUP[order]
+    with scan(pa.table({"y": y, "p": p, "g": g}), y_true="y", y_prob="p", by="g") as groups:
+        assert groups.groups == tuple(np.unique(GROUP))
+        found = groups.histograms([HistogramRequest(place, FIRST_GRID) for place in range(5)])
+        scans = groups.scans
+    for label, cells in zip(np.unique(GROUP), found, strict=True):
+        assert_same(cells, array_rows(OUTCOME[label == GROUP], FORECAST[label == GROUP]).histogram(FIRST_GRID))
+    if way == "streamed":
+        assert [each is not None for each in spied] == ([False, True] if late else [True])
+        assert scans == (2 if late else 1)
+
+
+@pytest.mark.parametrize("where", [0, SIZE - 1])
+@pytest.mark.parametrize("kind", ["text", "fraction"])
+def test_a_row_without_a_group_is_refused_wherever_it_is(where, kind):
+    label = GROUP.tolist() if kind == "text" else GROUP.argsort().astype(float).tolist()
+    label = [each if kind == "text" else each % 5 for each in label]
+    label[where] = None if kind == "text" else np.nan
+    with (
+        scan(pa.table({"y": OUTCOME, "p": FORECAST, "g": label}), y_true="y", y_prob="p", by="g") as groups,
+        pytest.raises(ValueError, match=r"by \(column 'g'\).* is missing in 1 row"),
+    ):
+        calibrant.certify(groups, max_error=0.05)
+
+
 def test_neither_order_nor_processors_change_a_digit(monkeypatch):
     found = []
     for processors in (1, 2, 4, 16):
@@ -194,20 +222,25 @@ def test_a_missing_number_is_refused(column):
         calibrant.certify(rows, max_error=0.05)
 
 
+@pytest.mark.parametrize("label_first", [False, True])
 @pytest.mark.parametrize("error", [pa.ArrowInvalid, OSError])
-def test_an_engine_that_fails_is_asked_in_sql(error, way, spied, monkeypatch):
+def test_an_engine_that_fails_is_asked_in_sql(error, label_first, way, spied, monkeypatch):
     real = calibrant.engines.duckdb.DuckDBEngine.batches
 
     def break_off(engine, statement):
+        if label_first and "label" in statement:
+            raise error("it broke")
         yield next(real(engine, statement))
         raise error("it broke")
 
     monkeypatch.setattr("calibrant.engines.duckdb.DuckDBEngine.batches", break_off)
-    table = pa.table({"y": OUTCOME, "p": FORECAST})
+    table = pa.table({"y": OUTCOME, "p": FORECAST, "g": GROUP})
     with scan(table, y_true="y", y_prob="p") as rows:
         assert_same(rows.histogram(FIRST_GRID), array_rows(OUTCOME, FORECAST).histogram(FIRST_GRID))
         assert rows.scans == 1
     assert spied == [None] * (way == "streamed")
+    with scan(table, y_true="y", y_prob="p", by="g") as groups:
+        assert groups.groups == tuple(np.unique(GROUP))
 
 
 def test_an_interruption_of_the_engine_is_one_of_the_program(way, monkeypatch):

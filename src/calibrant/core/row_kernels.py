@@ -110,7 +110,7 @@ Places = npt.NDArray[np.uint16]
 """Small numbers, of which a cache holds many."""
 
 
-BLOCK = 512
+BLOCK = 256
 """Rows whose places are looked up before any of them is added: a sum then never waits for where the next one goes."""
 
 
@@ -119,9 +119,20 @@ HALF_BITS = 28
 """What `counted_cells` adds up has 54 bits below a cell's width; sums keep 28 and pass on others from time to time."""
 
 
+LINE = 8
+"""Whole numbers that a line of the cache holds."""
+
+
 def no_counts(cells: int) -> IntArray:
-    """Return what `counted_cells` starts with: rows, events, two sums, both ends in bits, the sums' upper parts."""
-    return np.tile([0, 0, 0, 0, np.iinfo(np.int64).max, -1, 0, 0], (cells, 1))
+    """Return what `counted_cells` starts with: rows, events, two sums, both ends in bits, the sums' upper parts.
+
+    Each cell has a line of the cache to itself.
+    """
+    room = np.empty(LINE * (cells + 1), dtype=np.int64)
+    begin = -room.ctypes.data % (LINE * room.itemsize) // room.itemsize
+    totals = room[begin : begin + LINE * cells].reshape(cells, LINE)
+    np.copyto(totals, [0, 0, 0, 0, np.iinfo(np.int64).max, -1, 0, 0])
+    return totals
 
 
 @partial(Kernel, writes=1)
@@ -180,6 +191,11 @@ def counted_cells(
                 finer = min(np.int64(value[j] * fine_scale), last)
                 number[j] += finer & inner
                 edge[j] = finer * width
+        counts_so_far = np.int64(0)
+        for j in range(rows):  # asks for every cell, so that the sums below do not wait for one after the other
+            counts_so_far |= totals[number[j], 0]
+        if counts_so_far < 0:  # which no count is; but what nothing hangs on would not be asked for
+            return False
         for j in range(rows):
             cell = totals[number[j]]
             happened = np.int64(event[j])

@@ -31,7 +31,7 @@ from calibrant.engines.statements import (
     labels_statement,
     without_value,
 )
-from calibrant.engines.streams import STREAMED_BITS, streamed_answer
+from calibrant.engines.streams import STREAMED_BITS, first_labels, streamed_answer
 from calibrant.rows.arrays import MISSING_REMEDY
 from calibrant.rows.cells import DEFAULT_BITS, Cells
 from calibrant.rows.checks import SWAPPED_COLUMNS, Observations, check_number, check_weight_totals
@@ -119,19 +119,30 @@ class Handle(FromFrames):
     def _labels(self, column: str) -> list[tuple[Any, str]]:
         """Return the values of a column in sorted order, and how the engine writes them."""
         found = self._run(labels_statement(self._engine, column, MOST_GROUPS))
-        kind = self._engine.columns[column]
-        gone = without_value(found["label"])
-        if kind == "fraction":
-            gone |= [str(label).lower() == "nan" for label in found["label"]]
-        role = next(role for role, name in self._roles.listed().items() if name == column)
-        if kind == "written" and role == "y_true" and not is_missing_label(str(self._pos_label)):
-            gone |= [label is None or is_missing_label(str(label)) for label in found["label"]]
-        self._refuse_labels(role, "missing", int(np.sum(found["n"][gone])), MISSING_REMEDY)
+        missing = int(np.sum(found["n"][self._missing(column, found["label"])]))
+        self._refuse_labels(self._role(column), "missing", missing, MISSING_REMEDY)
         if len(found["label"]) == 0:
             raise self._no_rows()
-        texts = [str(label) for label in found["label"]]
-        self._label_counts = dict(zip(texts, map(int, found["n"]), strict=True))
-        typed = [_typed(text, kind) for text in texts]
+        self._label_counts = dict(zip(map(str, found["label"]), map(int, found["n"]), strict=True))
+        return self._typed(column, found["label"])
+
+    def _role(self, column: str) -> str:
+        return next(role for role, name in self._roles.listed().items() if name == column)
+
+    def _missing(self, column: str, labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Return which of a column's values are none."""
+        kind = self._engine.columns[column]
+        gone = without_value(labels)
+        if kind == "fraction":
+            gone |= [str(label).lower() == "nan" for label in labels]
+        if kind == "written" and self._role(column) == "y_true" and not is_missing_label(str(self._pos_label)):
+            gone |= [label is None or is_missing_label(str(label)) for label in labels]
+        return gone
+
+    def _typed(self, column: str, labels: npt.NDArray[Any]) -> list[tuple[Any, str]]:
+        """Return a column's values in sorted order, and how the engine writes them."""
+        texts = [str(label) for label in labels]
+        typed = [_typed(text, self._engine.columns[column]) for text in texts]
         if len(set(typed)) < len(texts):  # decimals with more digits than float64 has stay apart
             typed = list(texts)
         return sorted(zip(typed, texts, strict=True))
@@ -172,7 +183,16 @@ class Handle(FromFrames):
         """Add up the rows of all requests in one scan; where nothing is known yet, check them too."""
         if self._engine.numbers_cells:
             asked = common_bits(asked)
-        answer = self._answer(asked, labels, known)
+        return self._moments(self._answer(asked, labels, known), asked, labels, known)
+
+    def _moments(
+        self,
+        answer: Mapping[str, npt.NDArray[Any]],
+        asked: Sequence[HistogramRequest],
+        labels: Sequence[str],
+        known: Sequence[Facts] | None,
+    ) -> list[Moments]:
+        """Check the totals of one scan, and divide them among the requests."""
         broken = without_value(answer["cell_key"]).any()
         if self._engine.numbers_cells:  # where a forecast just outside [0, 1] may have the number of another cell
             broken = broken or np.any(answer["low"] < 0.0) or np.any(answer["high"] > 1.0)
@@ -203,11 +223,18 @@ class Handle(FromFrames):
     ) -> Mapping[str, npt.NDArray[Any]]:
         """Return the totals of one scan, added up here or by the engine."""
         if self._streams and all(facts.binary_outcomes for facts in known or ()):
-            answer = streamed_answer(self._engine, self._roles, asked, labels)
+            answer = self._streamed(asked, labels)
             if answer is not None:
-                self._work.scans += 1
                 return answer
         return self._run(histogram_statement(self._engine, self._roles, asked, labels))
+
+    def _streamed(
+        self, asked: Sequence[HistogramRequest], labels: Sequence[str]
+    ) -> Mapping[str, npt.NDArray[Any]] | None:
+        """Return the totals of one scan that is added up here, None where that cannot be."""
+        answer = streamed_answer(self._engine, self._roles, asked, labels)
+        self._work.scans += answer is not None
+        return answer
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:
@@ -345,8 +372,7 @@ class GroupedScan(Handle):
     @property
     def first_grid(self) -> Grid:
         """The grid of the first totals, finer where that saves scans that cost more."""
-        few = self._streams and len(self._values()) <= 2 ** (STREAMED_BITS - Scan.first_grid.bits)
-        return Scan.first_grid if few else FIRST_GRID
+        return self._first_requests(len(self._values()))[0].grid
 
     def histograms(self, asked: Sequence[HistogramRequest]) -> list[Cells]:
         """Return the totals per cell for each request, in one scan, or from what an earlier one has found."""
@@ -380,6 +406,8 @@ class GroupedScan(Handle):
         return ClusteredScan(self._engine, roles, self._pos_label, self.fetch_limit, self.tally_limit)
 
     def _values(self) -> Sequence[tuple[Any, str]]:
+        if not self._found and self._streams:
+            self._guess()
         if not self._found:
             assert self._roles.by is not None
             found = self._labels(self._roles.by)
@@ -394,15 +422,34 @@ class GroupedScan(Handle):
             self._found = found
         return self._found
 
+    def _guess(self) -> None:
+        """Take the groups of the first rows for all of them, and keep the totals of a scan that meets no other."""
+        assert self._roles.by is not None
+        self._check_outcomes()
+        labels = first_labels(self._engine, self._roles.by)
+        fit = 0 < labels.size <= 2 ** (STREAMED_BITS - FIRST_GRID.bits)
+        if not fit or self._missing(self._roles.by, labels).any():
+            return
+        found = self._typed(self._roles.by, labels)
+        texts, asked = [text for _, text in found], self._first_requests(len(found))
+        answer = self._streamed(asked, texts)
+        if answer is not None:
+            self._found, self._first = found, tuple(self._moments(answer, asked, texts, None))
+
     def _texts(self) -> list[str]:
         return [text for _, text in self._values()]
+
+    def _first_requests(self, groups: int) -> list[HistogramRequest]:
+        few = self._streams and groups <= 2 ** (STREAMED_BITS - Scan.first_grid.bits)
+        return [HistogramRequest(group, Scan.first_grid if few else FIRST_GRID) for group in range(groups)]
 
     def _totals(self) -> tuple[Moments, ...]:
         """Return the first totals of every group, after a scan of all rows the first time."""
         if not self._first:
             self._check_outcomes()
-            texts = self._texts()
-            asked = [HistogramRequest(group, self.first_grid) for group in range(len(texts))]
+        texts = self._texts()  # for which the totals may have been found, too
+        if not self._first:
+            asked = self._first_requests(len(texts))
             # In SQL a few scans for two groups each, whose cells can be numbered through, are quicker than one.
             numbers = self._engine.numbers_cells and not self._streams
             step = 2 if numbers and len(asked) <= _FEW_GROUPS else len(asked)

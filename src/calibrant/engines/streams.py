@@ -6,6 +6,7 @@ line of the cache, is quicker than a GROUP BY. Whole numbers are added up: the o
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -58,6 +59,18 @@ def streamed_answer(
     except (_UncountableError, pyarrow.ArrowException, OSError):
         return None
     return _answer(totals, numbered, grouped=bool(labels))
+
+
+def first_labels(engine: Engine, column: str) -> npt.NDArray[Any]:
+    """Return the distinct values of a column as text among the first rows handed over; none where that fails."""
+    import pyarrow
+
+    found: list[str | None] = []
+    with contextlib.suppress(pyarrow.ArrowException, OSError):
+        for batch in engine.batches(f"SELECT {engine.text(column)} AS label FROM {engine.table}"):
+            found = batch.column(0).unique().to_pylist()
+            break
+    return np.array(found, dtype=object)
 
 
 def _statement(engine: Engine, roles: Roles, own: Sequence[str], labels: Sequence[str]) -> str:
