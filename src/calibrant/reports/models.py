@@ -248,7 +248,8 @@ def _in_periods(rows: Observations, period: Any) -> Periods:
 
 def _model_of_rows(name: str, rows: Observations, *, by: Any, cluster: Any, target: str) -> Model:
     if by is None and cluster is None:
-        return Model.of(name, Tally.from_observations(rows))
+        tally = Tally.from_observations(rows)
+        return Model(name, tally, tally) if rows.sample_weight is None else Model.of(name, tally)
     codes = None if cluster is None else check_codes(cluster, "cluster", rows.y_prob.size)[0]
     labels = None if by is None else _labels_of(by, rows.y_prob.size)
     # Sums over groups and clusters depend on the order of the rows unless it is fixed.
