@@ -90,7 +90,19 @@ TOP = [
 
 PUBLIC = EVERYWHERE
 
-HEAVY = ["scipy", "sklearn", "numba", "pandas", "polars", "pyarrow", "matplotlib", "duckdb", "pyspark", "torch"]
+HEAVY = [
+    "scipy",
+    "scipy.optimize",
+    "sklearn",
+    "numba",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "matplotlib",
+    "duckdb",
+    "pyspark",
+    "torch",
+]
 
 
 def run(code, *, path=SOURCE, **environment):

@@ -21,7 +21,8 @@ from calibrant.core.types import FloatArray
 from calibrant.rows.checks import Observations
 from calibrant.rows.clusters import ClusteredRows
 from calibrant.rows.paired import FEW_GROUPS, Half, PairedRows, halves
-from calibrant.rows.tally import Tally, prefix_sums
+from calibrant.rows.runs import prefix_sums
+from calibrant.rows.tally import Tally
 
 _HIGHEST_RATE = 0.3
 """A bet is 1 + x (d m - D), where a difference d of errors is at least -1 and D at most twice the size m."""

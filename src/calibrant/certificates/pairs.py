@@ -23,8 +23,7 @@ from calibrant.core.types import FloatArray, IntArray
 from calibrant.measures.weighted import worst_stretches
 from calibrant.rows.paired import FEW_GROUPS, IN_ORDER_BELOW, Half, PairedRows, halves
 from calibrant.rows.refinement import largest_stretch
-from calibrant.rows.runs import group_starts
-from calibrant.rows.tally import prefix_sums
+from calibrant.rows.runs import group_starts, prefix_sums
 
 HIGHEST_PAIR_RATE = 0.45
 """Differences of two residuals reach from -2 to 2, so that rates stay below one half."""

@@ -11,9 +11,8 @@ from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.words import counted, measured
 from calibrant.rows.grids import COARSE_CELLS
 from calibrant.rows.paired import PairedRows
-from calibrant.rows.runs import group_starts
+from calibrant.rows.runs import group_starts, prefix_sums
 from calibrant.rows.savings import Thresholds
-from calibrant.rows.tally import prefix_sums
 
 _NEARLY_NOTHING = 1e-12
 _LINES = 256  # thresholds that are looked at

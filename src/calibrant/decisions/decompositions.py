@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -113,9 +113,9 @@ def score_decomposition(
     columns = {"sample_weight": sample_weight, "pos_label": pos_label}
     rows = drawable(y_true, y_prob, cluster=cluster, **columns) if level is not None or cluster is not None else None
     tally = as_tally(y_true, y_prob, **columns) if rows is None else tally_of(rows)
-    value, miscalibration, discrimination, uncertainty, skill = _parts(rule, tally)
-    _, contradicted = _mean_score(rule, tally, tally.forecast)
-    recalibrated, _ = _mean_score(rule, tally, isotonic_curve(tally))
+    scores = _scores(rule, tally)
+    value, recalibrated, contradicted = scores.value, scores.recalibrated, scores.contradicted
+    _, miscalibration, discrimination, uncertainty, skill = scores.parts
     notes = []
     bounds: tuple[Relation, ...] = ()
     if np.isfinite(rule.mass):
@@ -148,7 +148,7 @@ def score_decomposition(
             rows,
             PARTS,
             found,
-            lambda sample: _parts(rule, sample),
+            lambda sample: _scores(rule, sample).parts,
             confidence_level=level,
             n_resamples=n_resamples,
             rng=rng,
@@ -175,13 +175,27 @@ def score_decomposition(
 PARTS = ("score", "miscalibration", "discrimination", "uncertainty", "skill")
 
 
-def _parts(rule: ProperScore | SchervishMeasure, tally: Tally) -> tuple[float, float, float, float, float | None]:
-    """Return the score and its parts."""
-    value, _ = _mean_score(rule, tally, tally.forecast)
+class _Scores(NamedTuple):
+    """Mean scores of forecasts as they are, recalibrated and all alike; the share of the weight that costs infinity."""
+
+    value: float
+    recalibrated: float
+    uncertainty: float
+    contradicted: float
+
+    @property
+    def parts(self) -> tuple[float, float, float, float, float | None]:
+        """The score and its parts."""
+        value, recalibrated, uncertainty, _ = self
+        skill = 1.0 - value / uncertainty if uncertainty > 0.0 else None
+        return value, max(value - recalibrated, 0.0), max(uncertainty - recalibrated, 0.0), uncertainty, skill
+
+
+def _scores(rule: ProperScore | SchervishMeasure, tally: Tally) -> _Scores:
+    value, contradicted = _mean_score(rule, tally, tally.forecast)
     recalibrated, _ = _mean_score(rule, tally, isotonic_curve(tally))
     uncertainty, _ = _mean_score(rule, tally, np.full(len(tally), tally.outcome_total / tally.weight_total))
-    skill = 1.0 - value / uncertainty if uncertainty > 0.0 else None
-    return value, max(value - recalibrated, 0.0), max(uncertainty - recalibrated, 0.0), uncertainty, skill
+    return _Scores(value, recalibrated, uncertainty, contradicted)
 
 
 def _rule(score: Any) -> ProperScore | SchervishMeasure | None:

@@ -36,8 +36,8 @@ from calibrant.rows.costs import one_threshold
 from calibrant.rows.given import given_tally
 from calibrant.rows.intake import RowsLike, as_observations, as_tally
 from calibrant.rows.refinement import TOLERANCE
-from calibrant.rows.runs import group_starts
-from calibrant.rows.tally import Tally, Totals, prefix_sums
+from calibrant.rows.runs import group_starts, prefix_sums
+from calibrant.rows.tally import Tally, Totals
 
 
 @frames_follow

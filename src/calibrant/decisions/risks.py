@@ -23,8 +23,8 @@ from calibrant.rows.checks import Observations
 from calibrant.rows.costs import Costs, threshold_or_costs
 from calibrant.rows.given import given_tally
 from calibrant.rows.intake import RowsLike, as_observations, as_source, as_tally
-from calibrant.rows.runs import group_starts
-from calibrant.rows.tally import Tally, Totals, prefix_sums
+from calibrant.rows.runs import group_starts, prefix_sums
+from calibrant.rows.tally import Tally, Totals
 
 
 @frames_follow

@@ -27,7 +27,8 @@ from calibrant.measures.weighted import find_worst_interval
 from calibrant.rows.checks import check_choice, check_confidence, check_seed
 from calibrant.rows.intake import RowsLike
 from calibrant.rows.resamples import check_resamples
-from calibrant.rows.tally import Tally, prefix_sums
+from calibrant.rows.runs import prefix_sums
+from calibrant.rows.tally import Tally
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,6 @@ from calibrant.certificates.bands import RiskBands, risk_bands
 from calibrant.certificates.clusters import ClusterTarget
 from calibrant.core.errors import InputError
 from calibrant.core.frames import frames_follow
-from calibrant.core.isotonic import isotonic_fit
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray, Randomness
 from calibrant.core.words import level_said
 from calibrant.displays.base import (
@@ -41,7 +40,8 @@ from calibrant.measures.smoothers import SMOOTHERS, Scale, Smoother, SmootherNam
 from calibrant.rows.checks import check_choice, check_confidence, check_flag, check_number, check_seed
 from calibrant.rows.intake import RowsLike
 from calibrant.rows.resamples import check_resamples
-from calibrant.rows.tally import Tally, prefix_sums
+from calibrant.rows.runs import prefix_sums
+from calibrant.rows.tally import Tally
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -533,9 +533,9 @@ def _name_sides(ax: Axes, palette: Palette) -> None:
 
 def _corners(tally: Tally) -> tuple[FloatArray, FloatArray]:
     """Return the ends of the steps of the isotonic regression: linear between them, it is the same curve."""
-    fit = isotonic_fit(tally.outcome / tally.weight, tally.weight)
-    ends = np.unique(np.concatenate([fit.blocks[:-1], fit.blocks[1:] - 1]))
-    forecast, rate = tally.forecast[ends], fit.x[ends]
+    level, borders = tally.isotonic
+    ends, steps = np.unique(np.stack([borders[:-1], borders[1:] - 1], axis=1), return_index=True)
+    forecast, rate = tally.forecast[ends], level[steps // 2]
     kept = thinned(rate, forecast)
     return forecast[kept], rate[kept]
 

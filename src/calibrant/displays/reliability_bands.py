@@ -13,9 +13,10 @@ from calibrant.certificates.cluster_limits import ClusterLimits
 from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.variances import outcome_variance
 from calibrant.core.binomial import lower_rate, upper_rate
-from calibrant.core.isotonic import isotonic_fit
+from calibrant.core.isotonic import isotonic_curves
 from calibrant.core.types import FloatArray
-from calibrant.rows.tally import Tally, prefix_sums
+from calibrant.rows.runs import prefix_sums
+from calibrant.rows.tally import Tally
 
 MOST_GROUPS = 2000
 """Groups of neighbouring forecasts that the consistency band is simulated on."""
@@ -108,7 +109,7 @@ def consistency_band(tally: Tally, level: float, resamples: int, generator: np.r
         rates = generator.binomial(groups.weight.astype(np.int64), chance, size=size) / groups.weight
     else:
         rates = forecast + generator.standard_normal(size) * np.sqrt(groups.variance) / groups.weight
-    curves = np.array([isotonic_fit(rate, groups.weight).x for rate in rates])
+    curves = isotonic_curves(rates, groups.weight)
     lower, upper = np.quantile(curves, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)
     return Band(forecast, np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0), len(groups))
 
@@ -129,11 +130,12 @@ def clusters_band(
     held = csr_matrix((sums.residual, (sums.block, sums.cluster)), shape=(len(groups), sums.clusters))
     held = held[:, np.lexsort((held.T @ np.cos(np.arange(len(groups)) + 1.0), sums.per_cluster(sums.residual)))]
     spread = math.sqrt(clusters.dependence.folds) / groups.weight
-    curves = []
+    moved = []
     for _ in range(resamples):
         signs = 2.0 * generator.integers(0, 2, size=sums.clusters) - 1.0
-        curves.append(isotonic_fit(groups.forecast + spread * (held @ signs), groups.weight).x)
-    lower, upper = np.quantile(np.array(curves), [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)
+        moved.append(spread * (held @ signs))
+    curves = isotonic_curves(groups.forecast + np.array(moved), groups.weight)
+    lower, upper = np.quantile(curves, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)
     return Band(groups.forecast, np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0), len(groups))
 
 

@@ -430,8 +430,8 @@ def curve_places(points: Points, chosen: Chosen) -> FloatArray:
     """Return where a curve is drawn: evenly over the range and over the rows; for steps, at their ends."""
     value = points.value
     if not chosen.smoother.smooth:
-        blocks = isotonic_fit(points.outcome / points.weights, points.weights).blocks
-        ends: FloatArray = value[np.unique(np.concatenate([blocks[:-1], blocks[1:] - 1]))]
+        borders = isotonic_fit(points.outcome / points.weights, points.weights).borders
+        ends: FloatArray = value[np.unique(np.concatenate([borders[:-1], borders[1:] - 1]))]
         return ends
     through = np.cumsum(points.weights)
     shares = value[np.searchsorted(through, np.linspace(through[0], through[-1], _PLACES) * (1.0 - 1e-12))]

@@ -16,8 +16,8 @@ from calibrant.measures.results import CalibrationDistance
 from calibrant.measures.smoothers import isotonic_curve
 from calibrant.measures.weighted import find_worst_interval, smooth_calibration_error
 from calibrant.rows.intake import RowsLike, as_tally
-from calibrant.rows.runs import group_starts
-from calibrant.rows.tally import Tally, prefix_sums
+from calibrant.rows.runs import group_starts, prefix_sums
+from calibrant.rows.tally import Tally
 
 _MOST_BORDERS = 256
 

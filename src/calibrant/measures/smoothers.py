@@ -120,13 +120,14 @@ def points_of(tally: Tally) -> Points:
 
 def isotonic_curve(tally: Tally, *, increasing: bool = True) -> FloatArray:
     """Return the isotonic (or antitonic) regression of the outcomes at each distinct forecast."""
+    if increasing and tally.unit_weights:
+        return tally.isotonic.curve
     points = points_of(tally)
-    curve: FloatArray = isotonic_fit(points.outcome / points.weights, points.weights, increasing=increasing).x
-    return curve
+    return isotonic_fit(points.outcome / points.weights, points.weights, increasing=increasing).curve
 
 
 def _isotonic(points: Points, _: Chosen) -> Rates:
-    return Steps(points.value, isotonic_fit(points.outcome / points.weights, points.weights).x)
+    return Steps(points.value, isotonic_fit(points.outcome / points.weights, points.weights).curve)
 
 
 def _loess(points: Points, chosen: Chosen) -> Rates:

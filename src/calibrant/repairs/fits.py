@@ -22,10 +22,10 @@ from calibrant.rows.grids import Grid
 from calibrant.rows.hints import row_hints
 from calibrant.rows.memory import ArrayRows
 from calibrant.rows.refinement import TOLERANCE, refine, some_table, split_at_extremes
-from calibrant.rows.runs import group_starts
+from calibrant.rows.runs import group_starts, prefix_sums
 from calibrant.rows.savings import EVERY_THRESHOLD, SAVING, Stretches, largest_redrawing
 from calibrant.rows.sources import FEW_ROWS, RowSource
-from calibrant.rows.tally import Tally, Totals, prefix_sums
+from calibrant.rows.tally import Tally, Totals
 
 _ISOTONIC_GRID = Grid(18, 0.0, 1.0)  # some tens of rows a cell where there are ten million: few cells must be opened
 _POOLED = 4096
@@ -196,7 +196,7 @@ def moved_inside(value: FloatArray, weight: FloatArray) -> FloatArray:
 
 def _blocks(table: Totals) -> tuple[IntArray, FloatArray]:
     """Return the entries at which the steps of an isotonic regression begin, and their mean outcomes, increasing."""
-    starts = isotonic_fit(table.outcome / table.weight, table.weight).blocks[:-1].astype(np.int64)
+    starts = isotonic_fit(table.outcome / table.weight, table.weight).borders[:-1]
     while True:
         # Means of sums instead of running means: counts then give the same value however they were added up.
         value = np.add.reduceat(table.outcome, starts) / np.add.reduceat(table.weight, starts)
@@ -212,7 +212,7 @@ def _may_hold_corner(table: Totals) -> IntArray:
     The regression is the slope of the greatest convex curve below the sums of outcomes. Inside an entry those sums rise
     latest when all non-events come first; only where even that gets below the curve so far can it have a corner.
     """
-    slope = isotonic_fit(table.outcome / table.weight, table.weight).x
+    slope = isotonic_fit(table.outcome / table.weight, table.weight).curve
     reached = np.cumsum(table.outcome) - table.outcome
     curve = np.cumsum(slope * table.weight) - slope * table.weight
     dip = slope * (table.weight - table.outcome)

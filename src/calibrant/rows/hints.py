@@ -15,9 +15,9 @@ from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.voices import Either, Phrase
 from calibrant.core.words import counted, percent
 from calibrant.rows.grids import COARSE_GRID
-from calibrant.rows.runs import group_starts
+from calibrant.rows.runs import group_starts, prefix_sums
 from calibrant.rows.sources import FEW_ROWS
-from calibrant.rows.tally import Tally, Totals, prefix_sums
+from calibrant.rows.tally import Tally, Totals
 from calibrant.rows.weights import effective_rows
 
 MISTAKES = ("other_class", "one_class", "hard_predictions", "repeated_rows", "fitted_rows")

@@ -19,8 +19,9 @@ from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.voices import Either, Option, Phrase
 from calibrant.rows.checks import Observations
 from calibrant.rows.grids import COARSE_GRID, FIRST_BITS, FIRST_GRID, Grid
+from calibrant.rows.runs import prefix_sums
 from calibrant.rows.sources import ZOOM_CELLS, RowSource, fetch_limit, tally_limit
-from calibrant.rows.tally import ADDITIVE, Tally, Totals, prefix_sums
+from calibrant.rows.tally import ADDITIVE, Tally, Totals
 
 TOLERANCE = 1e-12
 """Intervals within this of the largest error count as equally bad, so that rounding never chooses between them."""
@@ -36,6 +37,7 @@ _ZOOM_EACH = 16  # ... or else so many each: some 50 MB at most, ...
 _ZOOM_SPAN = 64.0  # ... if they are not that many times narrower than the widest
 _MOST_CUT = 1 << 17  # cells of one loop over rows in memory, ...
 _ROWS_PER_CUT = 4  # ... which pays where they hold so many rows each
+_BLOCK = 1 << 15
 _TALLY_GRID = Grid(20, 0.0, 1.0)
 _ROUNDING = 1e-6  # more than sums in another order can differ by
 _SLOW = 2.0**-6  # bets up to this rate grow by a few terms of a series, ...
@@ -282,7 +284,7 @@ class Scores:
     @cached_property
     def largest(self) -> float:
         """The largest sum of scores over neighbouring entries (none of them included: 0)."""
-        return _largest_rise(self.prefix)
+        return largest_stretch(self.total)
 
 
 Pair = tuple[Scores, Scores]
@@ -341,6 +343,11 @@ def growth_scores(table: Totals | GrowthMoments, rate: float, sign: float, event
     if not isinstance(table, Tally):
         moments = table if isinstance(table, GrowthMoments) else GrowthMoments.of(table)
         return _growth_from_moments(moments, rate, sign, step)
+    if len(table) == table.row_total and step == rate:  # each entry is one row: half as many logarithms
+        total = np.log1p(-rate * sign * table.residual)
+        np.negative(total, out=total)
+        up = np.maximum(total, 0.0)
+        return Scores(total, up, up - total)
     event = -table.outcome * np.log1p(-step * sign * (1.0 - table.forecast))
     other = -(table.rows - table.outcome) * np.log1p(rate * sign * table.forecast)
     up, down = (event, other) if sign > 0.0 else (other, event)
@@ -434,12 +441,22 @@ def split_for_growth(source: Tally | RowSource, rate: float, most: float, event_
 
 
 def largest_stretch(total: FloatArray) -> float:
-    """Return the largest sum of scores over neighbouring entries (none of them included: 0)."""
-    return _largest_rise(prefix_sums(total))
+    """Return the largest sum of scores over neighbouring entries (none of them included: 0).
 
-
-def _largest_rise(prefix: FloatArray) -> float:
-    return float((prefix - np.minimum.accumulate(prefix)).max())
+    Block by block, each of which a cache holds.
+    """
+    largest = reached = lowest = 0.0
+    for begin in range(0, total.size, _BLOCK):
+        block = total[begin : begin + _BLOCK]
+        prefix = np.empty(block.size + 1)
+        prefix[0], prefix[1:] = reached, block
+        prefix.cumsum(out=prefix)
+        reached, prefix[0] = float(prefix[-1]), lowest
+        least = np.minimum.accumulate(prefix)
+        lowest = float(least[-1])
+        prefix -= least
+        largest = np.maximum(largest, prefix.max())  # which keeps what is no number
+    return float(largest)
 
 
 def bracket_stretch(scores: Scores) -> tuple[float, float]:

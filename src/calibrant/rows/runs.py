@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.core.types import IntArray
+from calibrant.core.types import FloatArray, IntArray
 
 _FEW = 1 << 10
 
@@ -52,4 +52,11 @@ def group_sizes(starts: IntArray, size: int) -> IntArray:
 def grouped(values: npt.NDArray[Any], starts: IntArray, dtype: Any = None) -> npt.NDArray[Any]:
     """Return the sum of the values from each start to the next."""
     sums: npt.NDArray[Any] = values if starts.size == values.size else np.add.reduceat(values, starts, dtype=dtype)
+    return sums
+
+
+def prefix_sums(values: npt.NDArray[Any]) -> FloatArray:
+    """Return the sums of the first 0, 1, ..., n values."""
+    sums = np.zeros(values.size + 1)
+    values.cumsum(out=sums[1:])
     return sums

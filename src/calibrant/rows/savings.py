@@ -21,8 +21,9 @@ from calibrant.core.kernels import best_stretch, lowest_tangents
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.rows.grids import FIRST_BITS, FIRST_GRID
 from calibrant.rows.refinement import Opened, opened, refine
+from calibrant.rows.runs import prefix_sums
 from calibrant.rows.sources import RowSource
-from calibrant.rows.tally import Tally, Totals, prefix_sums
+from calibrant.rows.tally import Tally, Totals
 
 _MOST_BITS = 21
 _MANY, _BLOCK = 2**12, 16  # entries from which on blocks of so many are looked at first

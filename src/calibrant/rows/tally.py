@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.frames import FromFrames, frames_follow
+from calibrant.core.isotonic import IsotonicFit, isotonic_fit
 from calibrant.core.threads import total_of_products
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray
 from calibrant.rows.checks import (
@@ -23,7 +24,7 @@ from calibrant.rows.checks import (
     check_same_index,
     check_totals,
 )
-from calibrant.rows.runs import group_sizes, group_starts, grouped, in_order
+from calibrant.rows.runs import group_sizes, group_starts, grouped, in_order, prefix_sums
 from calibrant.rows.splits import digest, seeded
 
 ADDITIVE = (
@@ -229,6 +230,11 @@ class Tally(Totals):
         """Weighted mean outcome at each forecast."""
         means: FloatArray = self.outcome / self.weight
         return means
+
+    @cached_property
+    def isotonic(self) -> IsotonicFit:
+        """The isotonic regression of the outcomes."""
+        return isotonic_fit(self.mean_outcome, self.weight)
 
     @classmethod
     @frames_follow
@@ -594,10 +600,3 @@ class Tally(Totals):
         else:
             tail = f"mean outcome {self.outcome_total / rows:.4g}"
         return f"Tally({rows:,} row{'s' if rows > 1 else ''} on {forecasts}, {tail})"
-
-
-def prefix_sums(values: npt.NDArray[Any]) -> FloatArray:
-    """Return the sums of the first 0, 1, ..., n values."""
-    sums = np.zeros(values.size + 1)
-    values.cumsum(out=sums[1:])
-    return sums
