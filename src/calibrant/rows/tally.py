@@ -378,11 +378,12 @@ class Tally(Totals):
         cls, forecast: FloatArray, rows: IntArray, events: npt.NDArray[Any], estimated: bool = False
     ) -> Tally:
         outcome = events.astype(np.float64)
-        residual = rows * forecast
-        np.subtract(outcome, residual, out=residual)
-        residual_square = np.square(1.0 - forecast)
-        residual_square *= outcome
-        residual_square += (rows - outcome) * np.square(forecast)
+        if rows.sum() == rows.size:  # single rows
+            residual = outcome - forecast
+            residual_square = np.square(residual)
+        else:
+            residual = outcome - rows * forecast
+            residual_square = np.square(1.0 - forecast) * outcome + np.square(forecast) * (rows - outcome)
         return cls._build(
             forecast,
             rows=rows,
@@ -543,7 +544,7 @@ class Tally(Totals):
 
     def _of_events(self, rows: IntArray, events: IntArray) -> Tally:
         """Return the tally of so many of the rows and events at each forecast."""
-        kept = rows > 0
+        kept = np.flatnonzero(rows)
         return self._from_events(self.forecast[kept], rows[kept], events[kept], self.weights_estimated)
 
     def _of_rows(self, kept: npt.NDArray[np.bool_]) -> Tally:
