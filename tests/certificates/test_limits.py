@@ -15,8 +15,9 @@ from scipy.stats import binom, norm, poisson
 
 from calibrant import Tally, certify, confidence_interval, cutoff_calibration_error
 from calibrant.certificates import betting, margins
-from calibrant.certificates.methods.normal import normal_lower_margin, normal_margin, normal_quantile, normal_upper
+from calibrant.certificates.methods.normal import normal_lower_margin, normal_margin, normal_upper
 from calibrant.core.chernoff import chernoff_interval
+from calibrant.core.laws import normal_quantile
 from calibrant.measures.witnesses import interval_weight
 from calibrant.rows import refinement
 from calibrant.rows.checks import Observations

@@ -21,8 +21,8 @@ import calibrant
 from calibrant import Cells, InputError, Tally, certify, confidence_interval, rows_needed
 from calibrant.certificates import bracket, saving_limits
 from calibrant.certificates.betting import adaptive_upper, bet_rates, interval_rates
-from calibrant.certificates.methods.normal import normal_quantile
 from calibrant.core.chernoff import chernoff_interval, chernoff_intervals
+from calibrant.core.laws import normal_quantile
 from calibrant.rows.savings import EVERY_THRESHOLD, Stretches, Thresholds
 
 RNG = np.random.default_rng(41)

@@ -4,9 +4,10 @@ import math
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
+from scipy.stats import t as student
 
-from calibrant.core.laws import brownian_range
+from calibrant.core.laws import brownian_range, limit_reach
 
 GRID = np.concatenate([np.linspace(0.09, 1.5, 48), np.linspace(1.5, 9.0, 48), [1.4999999, 1.5000001]])
 PI = decimal.Decimal("3.14159265358979323846264338327950288419716939937510582097")
@@ -125,3 +126,17 @@ def test_random_ranges():
 
 def test_it_names_itself():
     assert repr(brownian_range) == brownian_range.__name__ == "brownian_range"
+
+
+def test_few_values_are_those_among_many():
+    x = np.linspace(1.5, 37.0, 3_000)
+    few = [brownian_range.sf(each) for each in x.tolist()]
+    np.testing.assert_allclose(few, brownian_range.sf(x), rtol=1e-12)
+
+
+@pytest.mark.parametrize("level", [1e-6, 0.5, 0.95, 1 - 1e-9, np.nextafter(1.0, 0.0)])
+def test_limits_reach_as_far_as_the_normal_law_and_students(level):
+    tail = (1.0 - level) / 2.0  # not from above, where digits are lost
+    assert limit_reach(level) == pytest.approx(-ndtri(tail), rel=1e-13)
+    for clusters in (2, 5, 40):
+        assert limit_reach(level, clusters) == pytest.approx(student(clusters - 1).isf(tail), rel=1e-9)

@@ -78,8 +78,7 @@ def bet_rates(table: Totals, delta: float, family: int = 1) -> tuple[float, ...]
     bound. Fractions have the same rates as 0/1 outcomes, so that one and the same bet covers both
     (docs/theory/certificates.md).
     """
-    spread_total = total_of_products(coarse_spread(table.low), table.rows)
-    return _rates_for(spread_total, float(table.residual_square.sum()), table.row_total, delta, family)
+    return _rates_for(table.coarse_spread_total, float(table.residual_square.sum()), table.row_total, delta, family)
 
 
 def known_rates(spread_total: FloatArray, rows: int, delta: float) -> FloatArray:

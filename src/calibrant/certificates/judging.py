@@ -29,10 +29,11 @@ from calibrant.certificates.event_shares import (
 )
 from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.methods.base import CertificateMethod
-from calibrant.certificates.methods.normal import normal_margin, normal_quantile
+from calibrant.certificates.methods.normal import normal_margin
 from calibrant.certificates.methods.registry import METHODS
 from calibrant.certificates.results import Certificate, ConfidenceInterval, in_order, verdict_of
 from calibrant.core.errors import InputError
+from calibrant.core.laws import normal_quantile
 from calibrant.core.voices import Option, Phrase
 from calibrant.measures.judged import JudgedMeasure
 from calibrant.measures.results import WorstInterval

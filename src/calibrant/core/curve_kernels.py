@@ -131,41 +131,48 @@ def smooth_fit_by_lists(curve: FloatArray, gap: FloatArray, keep_fit: bool) -> t
     *values, end = curve.tolist()
     cost = end
     fit = []
-    rising = [(0.0, math.inf)]
+    top, rising, rising_mass = 0.0, [0.0], [math.inf]  # the first is the last of the second, and looked at often
     heap: list[tuple[float, float]] = []  # (minus the value, mass): heapq keeps the smallest first
     for point, width in zip(values, gap.tolist(), strict=True):
-        value = min(max(point, 0.0), end)
-        cost += width * abs(point - value)
+        value = point
+        if point < 0.0:
+            value = 0.0
+            cost -= width * point
+        elif point > end:
+            value = end
+            cost += width * (point - end)
         own, remaining = 2.0 * width, width
         while remaining > 0.0:
-            top, mass = rising[-1]
             in_heap = bool(heap) and -heap[0][0] > top
-            if in_heap:
-                top, mass = -heap[0][0], heap[0][1]
-            if top <= value:
+            highest, mass = (-heap[0][0], heap[0][1]) if in_heap else (top, rising_mass[-1])
+            if highest <= value:
                 own -= remaining
                 break
-            taken = min(mass, remaining)
-            cost += taken * (top - value)
-            remaining -= taken
-            if in_heap:
-                if taken == mass:
-                    heapq.heappop(heap)
+            if mass > remaining:
+                cost += remaining * (highest - value)
+                if in_heap:
+                    heap[0] = (-highest, mass - remaining)
                 else:
-                    heap[0] = (-top, mass - taken)
-            elif taken == mass:
-                rising.pop()
+                    rising_mass[-1] = mass - remaining
+                break
+            cost += mass * (highest - value)
+            remaining -= mass
+            if in_heap:
+                heapq.heappop(heap)
             else:
-                rising[-1] = (top, mass - taken)
-        top, mass = rising[-1]
+                rising.pop()
+                rising_mass.pop()
+                top = rising[-1]
         if value > top:
-            rising.append((value, own))
+            top = value
+            rising.append(value)
+            rising_mass.append(own)
         elif value == top:
-            rising[-1] = (top, mass + own)
+            rising_mass[-1] += own
         else:
             heapq.heappush(heap, (-value, own))
         if keep_fit:
-            fit.append(max(rising[-1][0], -heap[0][0]) if heap else rising[-1][0])
+            fit.append(max(top, -heap[0][0]) if heap else top)
     return cost, np.minimum.accumulate(np.array(fit, dtype=np.float64)[::-1])[::-1]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,31 @@ _TERMS = 7  # at the seam the next term of either series is below 1e-30
 _NOTHING_BELOW = 0.08  # the distribution function is smaller than every float64 here ...
 _NOTHING_ABOVE = 39.0  # ... and here its complement is
 _MOST_STEPS = 100  # about ten are needed
+_FEW = 1000
+
+
+def normal_quantile(delta: float) -> float:
+    """Return the value that a standard normal variable exceeds with probability delta, however small that is.
+
+    Not the quantile at 1 - delta, which is 1 in floating point for the smallest deltas that are asked for.
+    """
+    return -NormalDist().inv_cdf(delta)  # scipy.special takes longer to load
+
+
+def limit_reach(level: float, clusters: int | None = None) -> float:
+    """Return how many standard errors limits are away: those of a normal law, of Student's for so many clusters.
+
+    Examples
+    --------
+    >>> round(limit_reach(0.95), 6), round(limit_reach(0.95, clusters=5), 6)
+    (1.959964, 2.776445)
+    """
+    tail = (1.0 - level) / 2.0
+    if clusters is None:
+        return normal_quantile(tail)
+    from scipy.special import stdtrit
+
+    return -float(stdtrit(clusters - 1.0, tail))
 
 
 class BrownianRange:
@@ -111,12 +137,20 @@ def _lower_slope(x: FloatArray) -> FloatArray:
 
 def _upper(x: FloatArray) -> FloatArray:
     """Return P(range > x) for x above the seam, with all its digits."""
-    from scipy.special import erfc
-
     total = np.zeros_like(x)
     for k in range(_TERMS, 0, -1):
-        total += (-1.0) ** (k - 1) * k * erfc(k * x / math.sqrt(2.0))
+        total += (-1.0) ** (k - 1) * k * _erfc(k * x / math.sqrt(2.0))
     return 4.0 * total
+
+
+def _erfc(x: FloatArray) -> FloatArray:
+    """Return the complementary error function; of few values without scipy.special, which takes longer to load."""
+    if x.size <= _FEW:
+        return np.array([math.erfc(each) for each in x.flat]).reshape(x.shape)
+    from scipy.special import erfc
+
+    found: FloatArray = erfc(x)
+    return found
 
 
 def _upper_slope(x: FloatArray) -> FloatArray:

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from calibrant.core.laws import limit_reach
 from calibrant.core.types import FloatArray, IntArray, Randomness
 from calibrant.decisions.stretches import Stretches, UnknownLimitsError, needs_rows, totals_in
 from calibrant.measures.estimates import Bootstrapped, bootstrap
@@ -144,7 +145,7 @@ def delta(found: Benefits, table: Stretches, at: At, level: float, draws: Draws)
     total = table.weight.sum() / np.sqrt(1.0 if table.clusters is None else table.clusters / (table.clusters - 1.0))
     spread = np.stack([np.sqrt(np.maximum(((each @ table.square) * each).sum(axis=1), 0.0)) for each in moves]) / total
     spread[spread < _DEGENERATE] = 0.0
-    reach = _reach(table, level)
+    reach = limit_reach(level, table.clusters)
     limits = [
         {name: getattr(found, name) + side * own for name, own in zip(NUMBERS, spread, strict=True)}
         for side in (-reach, reach)
@@ -157,20 +158,13 @@ def delta(found: Benefits, table: Stretches, at: At, level: float, draws: Draws)
     kept = value > _DEGENERATE * max(float(value[-1]), 0.0)
     factor = vector[:, kept] * np.sqrt(value[kept])
     generator = check_rng(draws.rng)
-    noise = generator.standard_normal((_DRAWS, factor.shape[1])) @ factor.T
+    # Seven digits are enough for noise, and half the work.
+    noise = generator.standard_normal((_DRAWS, factor.shape[1]), dtype=np.float32) @ factor.T.astype(np.float32)
     if table.clusters is not None:  # one error of the variation for all thresholds, as in a multivariate t
         freedom = table.clusters - 1.0
         noise /= np.sqrt(generator.chisquare(freedom, (_DRAWS, 1)) / freedom)
     noise[:, deviation == 0.0] = 0.0
     return Spread(limits[0], limits[1], deviation, noise, None)
-
-
-def _reach(table: Stretches, level: float) -> float:
-    """Return how many standard errors limits are away: those of a normal law, of Student's for clusters."""
-    from scipy.special import ndtri, stdtrit
-
-    tail = (1.0 + level) / 2.0
-    return float(ndtri(tail) if table.clusters is None else stdtrit(table.clusters - 1.0, tail))
 
 
 def _influences(found: Benefits, table: Stretches, at: At) -> FloatArray:
@@ -279,7 +273,7 @@ def limits_of(
     lower, upper = dict(spread.lower), dict(spread.upper)
     if band:
         size = at.threshold.size
-        least = _reach(table, confidence_level)  # draws may put it below what one threshold takes
+        least = limit_reach(confidence_level, table.clusters)  # draws may put it below what one threshold takes
         alone, both = (max(spread.reach(confidence_level, slice(end)), least) for end in (size, None))
         for name, k, reach in (("band", 0, alone), ("both_band", 0, both), ("over_all_band", 1, both)):
             wide = reach * spread.deviation[k * size : (k + 1) * size]

@@ -304,6 +304,12 @@ def best_threshold(
     )
 
 
+def gaps_at(tally: Tally, thresholds: FloatArray) -> FloatArray:
+    """Return the gap of `risk_gap` at each of several thresholds, for non-decreasing wrappers."""
+    best_risk = np.interp(thresholds, *_best_risk(tally, increasing=True))
+    return np.maximum(risk_of_totals(tally, thresholds).risk - best_risk, 0.0)  # equal ones may round below zero
+
+
 def _best_rule(tally: Tally, at: float, wrapper: Wrapper, *, strict: bool) -> tuple[float, DecisionRule]:
     """Return what the best rule of a shape saves at a threshold, and the rule: today's, unless another is better.
 

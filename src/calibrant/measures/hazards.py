@@ -9,6 +9,7 @@ import numpy as np
 
 from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.frames import frames_follow
+from calibrant.core.laws import limit_reach
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.measures.estimates import Estimate
 from calibrant.rows.checks import check_confidence
@@ -85,9 +86,7 @@ def cox_slope(rows: HorizonRows, *, confidence_level: float | None = None) -> fl
     slope, curvature = risks.fitted()
     if level is None:
         return slope
-    from scipy.special import ndtri
-
-    reach = float(ndtri((1.0 + level) / 2.0)) / math.sqrt(curvature)
+    reach = limit_reach(level) / math.sqrt(curvature)
     return Estimate("cox_slope", slope, slope - reach, slope + reach, level, "wald", rows.y_prob.size)
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from calibrant.core.errors import InputError, UndefinedError
+from calibrant.core.laws import limit_reach
 from calibrant.core.types import FloatArray, IntArray, Randomness
 from calibrant.measures.estimates import Estimate, bootstrap, have_no_width
 from calibrant.rows.checks import Observations, check_choice, check_confidence
@@ -148,10 +149,7 @@ class Sampled:
 
     def quantile(self, level: float) -> float:
         """Return how many standard errors limits are away: those of a normal law, of Student's for clusters."""
-        from scipy.special import ndtri, stdtrit
-
-        tail = (1.0 + level) / 2.0
-        return float(ndtri(tail) if self.cluster_count is None else stdtrit(self.cluster_count - 1.0, tail))
+        return limit_reach(level, self.cluster_count)
 
     @property
     def drawn(self) -> Observations | ClusteredRows:

@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 
 from calibrant.core.errors import UndefinedError
+from calibrant.core.laws import limit_reach
 from calibrant.core.logistic import Curve, Points, fit_logistic, pool, separation
 from calibrant.core.profiles import Coefficient, Profile
 from calibrant.core.types import FloatArray
@@ -59,9 +60,7 @@ class HeldFit:
 
     def profile_limits(self, level: float) -> dict[str, tuple[float, float]]:
         """Return the limits of each coefficient by its profile."""
-        from scipy.special import ndtri
-
-        drop = float(ndtri((1.0 + level) / 2.0)) ** 2
+        drop = limit_reach(level) ** 2
         if self.pooled.value.size == self.points.value.size:
             return {name: profile.limits(drop) for name, profile in self.profiles.items()}
         # The pooled points have their top elsewhere, by a small part of the way to a limit.

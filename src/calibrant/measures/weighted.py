@@ -18,7 +18,6 @@ import numpy as np
 from calibrant.core.curve_kernels import smooth_cost, smooth_fit, smooth_weights, swing_events
 from calibrant.core.errors import InputError
 from calibrant.core.frames import frames_follow
-from calibrant.core.threads import total_of_products
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray
 from calibrant.measures.questions import QuestionWorstIntervals
 from calibrant.measures.results import Spectrum, Witness, WorstInterval
@@ -28,7 +27,6 @@ from calibrant.rows.checks import (
     check_number,
 )
 from calibrant.rows.classes import FamilyAsked, QuestionsAsked, SingleAsked
-from calibrant.rows.grids import coarse_spread
 from calibrant.rows.intake import RowsLike, as_source, as_tally, source_of
 from calibrant.rows.questions import CUTOFF_OF_ROWS, Questions
 from calibrant.rows.refinement import TOLERANCE, curve_slack, some_table, split_at_extremes
@@ -238,7 +236,7 @@ def _spread(table: Totals) -> float:
     of unit weight p and 1 - p, which are less where forecasts are so near an end that they are not told apart.
     """
     bounds = [
-        total_of_products(coarse_spread(table.low), table.weight_square),
+        table.coarse_spread_total,
         float(table.weight_square_residual_square.sum()),
     ]
     if table.unit_weights:

@@ -28,7 +28,7 @@ from calibrant.core.threads import one_thread
 from calibrant.core.types import FloatArray
 from calibrant.decisions.benefits import net_benefit
 from calibrant.decisions.decompositions import score_decomposition
-from calibrant.decisions.gaps import best_threshold, risk_gap_curve
+from calibrant.decisions.gaps import best_threshold, gaps_at
 from calibrant.decisions.guarantees import decision_guarantee, limit_savings
 from calibrant.decisions.risks import decision_risk
 from calibrant.measures.everything import measure
@@ -201,7 +201,6 @@ def tabulate(tally: Tally, limit: ConfidenceInterval, threshold: float) -> Decis
     """
     grid: FloatArray = np.unique(np.append(np.arange(1, GRID) / GRID, threshold))
     risk = decision_risk(tally, threshold=grid)
-    curve = risk_gap_curve(tally)
     promises = [decision_guarantee(limit, at) for at in grid.tolist()]
     event_rate = risk.mean_outcome
     return DecisionTable(
@@ -211,7 +210,7 @@ def tabulate(tally: Tally, limit: ConfidenceInterval, threshold: float) -> Decis
         false_positive=np.asarray(risk.false_positive),
         false_negative=np.asarray(risk.false_negative),
         constant_risk=np.minimum(grid * (1.0 - event_rate), (1.0 - grid) * event_rate),
-        gap=np.asarray(curve.at(grid)),
+        gap=gaps_at(tally, grid),
         guarantee=np.array([promise.nondecreasing for promise in promises]),
         net_benefit=np.asarray(net_benefit(tally, threshold=grid).net_benefit),
         confidence_level=limit.confidence_level,

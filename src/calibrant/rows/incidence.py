@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.core.errors import UndefinedError
+from calibrant.core.laws import limit_reach
 from calibrant.core.results import UNIT, Result
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.words import approximately, counted, level_said, percent, shown
@@ -254,14 +255,12 @@ class Incidence:
         )
 
     def _limits(self, error: float, confidence_level: float, interval: str) -> tuple[float, float]:
-        from scipy.special import ndtri
-
         events, competing, free, _ = self.counts
         tail = (1.0 - confidence_level) / 2.0
         if events == 0 or free + competing == 0:  # Greenwood's error is 0, which would promise too much
             exact = tail ** (1.0 / (events or free + competing))
             return (0.0, 1.0 - exact) if events == 0 else (exact, 1.0)
-        limits, z = SCALES[interval], float(ndtri(1.0 - tail))
+        limits, z = SCALES[interval], limit_reach(confidence_level)
         if self.competes:
             return limits(self.risk, error, z)
         lower, upper = limits(1.0 - self.risk, error, z)

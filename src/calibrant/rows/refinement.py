@@ -266,15 +266,28 @@ def split_at_extremes(source: Tally | RowSource, *others: Callable[[Totals], Int
 
 @dataclass(frozen=True)
 class Scores:
-    """A score per entry that adds up over rows, and how far it can move inside.
+    """A score per entry that adds up over rows, and how far it can move inside, which few ask for.
 
-    ``up`` bounds the sum of the rows' positive scores, ``down`` that of the negative ones, so that in whatever order
-    its rows come the running sum stays between -down and up.
+    Of ``moves()`` the first, ``up``, bounds the sum of the rows' positive scores, the second, ``down``, that of the
+    negative ones, so that in whatever order its rows come the running sum stays between -down and up.
     """
 
     total: FloatArray
-    up: FloatArray
-    down: FloatArray
+    moves: Callable[[], tuple[FloatArray, FloatArray]]
+
+    @cached_property
+    def _moves(self) -> tuple[FloatArray, FloatArray]:
+        return self.moves()
+
+    @property
+    def up(self) -> FloatArray:
+        """The most that the running sum rises inside each entry."""
+        return self._moves[0]
+
+    @property
+    def down(self) -> FloatArray:
+        """The most that it falls there."""
+        return self._moves[1]
 
     @cached_property
     def prefix(self) -> FloatArray:
@@ -294,10 +307,14 @@ Pair = tuple[Scores, Scores]
 def linear_scores(table: Totals, sign: float, coefficient: float) -> Scores:
     """Score a row by sign w r + coefficient w^2 r^2 (coefficient >= 0)."""
     square = coefficient * table.weight_square_residual_square
-    positive, negative = residual_bounds(table)
-    if sign < 0.0:
-        positive, negative = negative, positive
-    return Scores(sign * table.residual + square, positive + square, negative)
+
+    def moves() -> tuple[FloatArray, FloatArray]:
+        positive, negative = residual_bounds(table)
+        if sign < 0.0:
+            positive, negative = negative, positive
+        return positive + square, negative
+
+    return Scores(sign * table.residual + square, moves)
 
 
 @dataclass(frozen=True)
@@ -344,14 +361,13 @@ def growth_scores(table: Totals | GrowthMoments, rate: float, sign: float, event
         moments = table if isinstance(table, GrowthMoments) else GrowthMoments.of(table)
         return _growth_from_moments(moments, rate, sign, step)
     if len(table) == table.row_total and step == rate:  # each entry is one row: half as many logarithms
-        total = np.log1p(-rate * sign * table.residual)
-        np.negative(total, out=total)
-        up = np.maximum(total, 0.0)
-        return Scores(total, up, up - total)
+        total = -rate * sign * table.residual
+        np.negative(np.log1p(total, out=total), out=total)
+        return Scores(total, lambda: (np.maximum(total, 0.0), np.maximum(-total, 0.0)))
     event = -table.outcome * np.log1p(-step * sign * (1.0 - table.forecast))
     other = -(table.rows - table.outcome) * np.log1p(rate * sign * table.forecast)
     up, down = (event, other) if sign > 0.0 else (other, event)
-    return Scores(up + down, up, -down)
+    return Scores(up + down, lambda: (up, -down))
 
 
 def _growth_from_moments(moments: GrowthMoments, rate: float, sign: float, event_rate: float) -> Scores:
@@ -378,12 +394,16 @@ def _growth_from_moments(moments: GrowthMoments, rate: float, sign: float, event
     gain, loss = (events, others) if sign > 0.0 else (others, events)
     gain_rate, loss_rate = (event_rate, rate) if sign > 0.0 else (rate, event_rate)
     largest_gain, largest_loss = (1.0 - table.low, table.high) if sign > 0.0 else (table.high, 1.0 - table.low)
-    if rate > _SLOW:
-        return Scores(total, -gain * np.log1p(-gain_rate * largest_gain), loss * np.log1p(loss_rate * largest_loss))
-    # -ln(1 - x) <= x + x^2 / 2 + x^3 / (3 (1 - x)) and ln(1 + x) <= x - x^2 / 2 + x^3 / 3, which are quicker.
-    won, lost = gain_rate * largest_gain, loss_rate * largest_loss
-    up = gain * (won * (1.0 + won * (0.5 + won / (3.0 * (1.0 - gain_rate)))))
-    return Scores(total, up, loss * (lost * (1.0 - lost * (0.5 - lost / 3.0))))
+
+    def moves() -> tuple[FloatArray, FloatArray]:
+        won, lost = gain_rate * largest_gain, loss_rate * largest_loss
+        if rate > _SLOW:
+            return -gain * np.log1p(-won), loss * np.log1p(lost)
+        # -ln(1 - x) <= x + x^2 / 2 + x^3 / (3 (1 - x)) and ln(1 + x) <= x - x^2 / 2 + x^3 / 3, which are quicker.
+        up = gain * (won * (1.0 + won * (0.5 + won / (3.0 * (1.0 - gain_rate)))))
+        return up, loss * (lost * (1.0 - lost * (0.5 - lost / 3.0)))
+
+    return Scores(total, moves)
 
 
 def _third_order(bet: FloatArray, rate: float) -> FloatArray:
@@ -587,8 +607,7 @@ def may_hold_extreme(table: Totals) -> IntArray:
 
 def curve_bounds(table: Totals) -> tuple[FloatArray, FloatArray]:
     """Return the highest and the lowest value that the residual curve can take inside each entry."""
-    up, down = residual_bounds(table)
-    return inner_bounds(Scores(table.residual, up, down))
+    return inner_bounds(Scores(table.residual, lambda: residual_bounds(table)))
 
 
 def inner_bounds(scores: Scores) -> tuple[FloatArray, FloatArray]:

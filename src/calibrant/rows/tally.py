@@ -24,6 +24,7 @@ from calibrant.rows.checks import (
     check_same_index,
     check_totals,
 )
+from calibrant.rows.grids import coarse_spread
 from calibrant.rows.runs import group_sizes, group_starts, grouped, in_order, prefix_sums
 from calibrant.rows.splits import digest, seeded
 
@@ -124,6 +125,11 @@ class Totals(FromFrames):
     def outcome_total(self) -> float:
         """Sum of w y over all rows; the number of events for 0/1 outcomes and unit weights."""
         return float(self.outcome.sum())
+
+    @cached_property
+    def coarse_spread_total(self) -> float:
+        """Sum of w^2 p (1 - p) over all rows, for forecasts that every source tells apart."""
+        return total_of_products(coarse_spread(self.low), self.weight_square)
 
     def forecast_total(self, begin: int = 0, end: int | None = None) -> float:
         """Sum of w p over the rows of entries begin to end.

@@ -15,8 +15,9 @@ from calibrant.certificates.binomial_limits import BET_BELOW, binomial_margin, e
 from calibrant.certificates.cluster_limits import ClusterLimits
 from calibrant.certificates.margins import range_margin
 from calibrant.certificates.methods.base import CertificateMethod
-from calibrant.certificates.methods.normal import normal_quantile, with_spread
+from calibrant.certificates.methods.normal import with_spread
 from calibrant.certificates.samples import Samples
+from calibrant.core.laws import normal_quantile
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.rows.refinement import whole_tally
 from calibrant.rows.sources import RowSource

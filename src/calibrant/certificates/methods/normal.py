@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from statistics import NormalDist
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from calibrant.certificates.saving_limits import (
     large_sample_upper,
 )
 from calibrant.certificates.stretches import Pairs, bracketed, largest_stretches, square_scores
-from calibrant.core.laws import brownian_range
+from calibrant.core.laws import brownian_range, normal_quantile
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.voices import Option, Phrase
 from calibrant.measures.results import WorstInterval
@@ -159,14 +158,6 @@ def _few_squares(squares: float, where: str, other: str) -> tuple[str, ...]:
         other=other,
     )
     return (note,)
-
-
-def normal_quantile(delta: float) -> float:
-    """Return the value that a standard normal variable exceeds with probability delta, however small that is.
-
-    Not the quantile at 1 - delta, which is 1 in floating point for the smallest deltas that are asked for.
-    """
-    return -NormalDist().inv_cdf(delta)
 
 
 def normal_upper(source: Tally | RowSource, table: Totals, delta: float) -> float:
