@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from functools import lru_cache, partial, reduce
-from operator import add
+from collections.abc import Iterable, Mapping
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -21,14 +20,14 @@ from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.frames import frames_follow
 from calibrant.core.progress import track
 from calibrant.core.threads import one_thread
-from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray, Randomness
+from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
 from calibrant.core.voices import Either, Option, Phrase, joined
 from calibrant.core.words import level_said, rounded, rounded_up
 from calibrant.measures.savings import check_threshold_range
 from calibrant.measures.weighted import smooth_calibration_error
 from calibrant.repairs.apart import AS_IS, Apart, HeldOut, told_apart
 from calibrant.repairs.class_choice import class_rows, compare_classes, refuse_decision
-from calibrant.repairs.entries import Entries, as_entries, in_clusters
+from calibrant.repairs.entries import Entries, as_entries, in_clusters, pooled
 from calibrant.repairs.fits import Sample
 from calibrant.repairs.guard import GuardedRecalibrator
 from calibrant.repairs.maps import (
@@ -166,10 +165,12 @@ def compare_recalibrators(
     asked = None if progress is None else check_flag(progress, "progress")
     entries = as_entries(*given) if cluster is None else in_clusters(*given, cluster, generator)
     count = int(check_number(cv, "cv", low=2, whole=True))
-    parts = entries.deal(count, generator)
-    trials = [_Trial(name, recalibrator, entries, parts) for name, recalibrator in {AS_IS: None, **named}.items()]
+    dealt = entries.deal(count, generator)
+    parts = [entries.part(each) for each in dealt]
+    held_out = pooled(parts)
+    trials = [_Trial(name, each, entries, parts, held_out) for name, each in {AS_IS: None, **named}.items()]
     # Part by part, so that what all candidates are fitted to is made once, and one of them held at a time.
-    learned = lru_cache(maxsize=1)(partial(entries.without, parts))
+    learned = lru_cache(maxsize=1)(partial(entries.without, dealt))
     steps = [(trial, part) for part in (*range(count), None) for trial in trials]
     with one_thread():
         for trial, part in track(steps, label="comparing recalibrators", shown=asked):
@@ -177,8 +178,9 @@ def compare_recalibrators(
                 trial.judge(level, decision, trials[0], learned(part))
             else:
                 trial.hold_out(part, learned(part))
-    recommended, recommendation = _recommend(trials, entries, parts, level)
-    differences = _differences(trials, recommended, entries, parts, level)
+    rows = HeldOut(held_out.outcome, held_out.count, held_out.weight, held_out.cluster)
+    recommended, recommendation = _recommend(trials, rows, level)
+    differences = _differences(trials, recommended, rows, level)
     if differences:
         recommendation = joined(" ", [recommendation, told_apart(differences, level)])
     return RecalibratorComparison(
@@ -243,10 +245,18 @@ def _check_candidates(candidates: Any) -> dict[str, Recalibrator]:
 class _Trial:
     """One candidate on its way through the parts."""
 
-    def __init__(self, name: str, recalibrator: Recalibrator | None, entries: Entries, parts: list[IntArray]) -> None:
+    def __init__(
+        self,
+        name: str,
+        recalibrator: Recalibrator | None,
+        entries: Entries,
+        parts: list[Entries],
+        held_out: Entries,
+    ) -> None:
         self.recalibrator = recalibrator
         self.entries = entries
         self.parts = parts
+        self.held_out = held_out  # all parts
         self.scores = RecalibratorScores(name)
         self.forecasts: list[FloatArray] = []
         """Held-out forecasts of the entries of each part."""
@@ -258,7 +268,7 @@ class _Trial:
 
     def hold_out(self, part: int, others: Sample) -> None:
         """Fit the candidate to the other parts, and forecast this one."""
-        forecast = self.entries.forecast[self.parts[part] > 0]
+        forecast = self.parts[part].forecast
         if self.recalibrator is not None and not self.has_failed:
             fitted = self._fitted(others, for_good=False)
             forecast = forecast if fitted is None else fitted._mapped(forecast)
@@ -269,13 +279,12 @@ class _Trial:
         fitted = None if self.recalibrator is None or self.has_failed else self._fitted(everything, for_good=True)
         if self.has_failed:
             return
-        tallies = [self.entries.tally(*each) for each in zip(self.parts, self.forecasts, strict=True)]
-        pooled = reduce(add, tallies)
-        held_out = np.concatenate([np.flatnonzero(part) for part in self.parts]), np.concatenate(self.forecasts), pooled
-        interval = self.entries.limits(*held_out, confidence_level=level)
-        gap = self.entries.limits(*held_out, confidence_level=level, measure="risk_gap", **decision)
+        forecast = np.concatenate(self.forecasts)
+        tally = self.held_out.tally(forecast)
+        interval = self.held_out.limits(forecast, tally, confidence_level=level)
+        gap = self.held_out.limits(forecast, tally, confidence_level=level, measure="risk_gap", **decision)
         self.clusters = interval.clusters
-        auc = _auc(tallies)
+        auc = _auc(part.tally(own) for part, own in zip(self.parts, self.forecasts, strict=True))
         auc_as_is = auc if self is as_is else as_is.scores.auc
         covered = fitted is not None and not fitted.weighted_ and self.entries.cluster is None
         guarantee = fitted.guarantee(level) if fitted is not None and covered else None
@@ -288,9 +297,9 @@ class _Trial:
             risk_gap=gap.estimate,
             risk_gap_lower=gap.lower,
             risk_gap_upper=gap.upper,
-            smooth=smooth_calibration_error(pooled),
-            brier=float(pooled.residual_square.sum()) / pooled.weight_total,
-            log_loss=_log_loss(pooled),
+            smooth=smooth_calibration_error(tally),
+            brier=float(tally.residual_square.sum()) / tally.weight_total,
+            log_loss=_log_loss(tally),
             auc=auc,
             auc_lost=None if auc is None or auc_as_is is None else auc_as_is - auc,
             distinct_forecasts=int(np.unique(everywhere).size),
@@ -315,7 +324,7 @@ class _Trial:
             return None
 
 
-def _auc(tallies: list[Tally]) -> float | None:
+def _auc(tallies: Iterable[Tally]) -> float | None:
     """Return the share of pairs, event and non-event of one part, that the forecasts order rightly, ties half."""
     right = pairs = 0.0
     for tally in tallies:
@@ -334,12 +343,11 @@ def _log_loss(tally: Tally) -> float:
     return (0.0 - float(gain.sum())) / tally.weight_total  # no -0.0
 
 
-def _recommend(trials: list[_Trial], entries: Entries, parts: list[IntArray], level: float) -> tuple[str, str]:
+def _recommend(trials: list[_Trial], rows: HeldOut, level: float) -> tuple[str, str]:
     """Return the name of the candidate to use, and why in words."""
     fitted = [trial for trial in trials if not trial.has_failed]
     considered = [trial for trial in fitted if trial.scores.log_loss != math.inf] or fitted
     lowest, best = min(fitted, key=_brier), min(considered, key=_brier)
-    rows = _held_out(entries, parts)
     close = [trial for trial in considered if _is_as_good(trial, best, rows)]
     as_is = trials[0].scores
     if close[0] is trials[0]:
@@ -397,13 +405,6 @@ def _brier(trial: _Trial) -> float:
     return math.inf if trial.scores.brier is None else trial.scores.brier
 
 
-def _held_out(entries: Entries, parts: list[IntArray]) -> HeldOut:
-    """Return the rows that are held out, part by part."""
-    where = np.concatenate([np.flatnonzero(part) for part in parts])
-    weight, cluster = (None if each is None else each[where] for each in (entries.weight, entries.cluster))
-    return HeldOut(entries.outcome[where], np.concatenate([part[part > 0] for part in parts]), weight, cluster)
-
-
 def _is_as_good(one: _Trial, best: _Trial, rows: HeldOut) -> bool:
     """Return whether a Brier score is within one standard error of the lowest, from the differences row by row."""
     return one is best or _apart(one, best, rows).is_within_noise()
@@ -413,9 +414,7 @@ def _apart(one: _Trial, other: _Trial, rows: HeldOut) -> Apart:
     return rows.apart(np.concatenate(one.forecasts), np.concatenate(other.forecasts))
 
 
-def _differences(
-    trials: list[_Trial], recommended: str, entries: Entries, parts: list[IntArray], level: float
-) -> tuple[ModelDifference, ...]:
+def _differences(trials: list[_Trial], recommended: str, rows: HeldOut, level: float) -> tuple[ModelDifference, ...]:
     """Return how the recommended candidate differs from the forecasts as they are, and from the next best."""
     fitted = {trial.scores.name: trial for trial in trials if not trial.has_failed}
     chosen = fitted.pop(recommended)
@@ -423,7 +422,7 @@ def _differences(
         return ()
     delta = delta_of_each(1.0 - level, (len(fitted) + 1) * len(fitted))
     next_best = min(fitted.values(), key=_brier).scores.name
-    rows, found = _held_out(entries, parts), []
+    found = []
     for name in dict.fromkeys([*([AS_IS] if AS_IS in fitted else []), next_best]):
         apart = _apart(chosen, fitted[name], rows)
         found.append(ModelDifference.between(recommended, name, apart.mean, apart.limits(delta), paired=True))
@@ -437,7 +436,7 @@ def _notes(trials: list[_Trial], entries: Entries, parts: int) -> tuple[str, ...
     if entries.cluster is not None:
         kept = "guarantees known from the number of rows alone need independent rows, and are left out"
     return (
-        *row_hints(entries.tally(entries.count)),
+        *row_hints(entries.tally()),
         f"the held-out forecasts of a recalibrator come from {parts} maps, one per part; its limits treat them as "
         "those of one fixed forecaster, which is exact for the forecasts as they are and approximate for the others",
         "whoever chooses by the held-out numbers has looked at these rows: certify the choice on fresh ones; " + kept,

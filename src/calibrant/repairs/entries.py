@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -77,31 +78,50 @@ class Entries:
             raise _too_many_parts(parts, clusters, "cluster", "deal to parts")
         return [(cluster % parts == part).astype(np.int64) for part in range(parts)]
 
-    def limits(self, where: IntArray, forecast: FloatArray, pooled: Tally, **asked: Any) -> ConfidenceInterval:
-        """Return confidence limits for forecasts of the entries at these places, whose tally is given."""
+    def limits(self, forecast: FloatArray, tally: Tally, **asked: Any) -> ConfidenceInterval:
+        """Return confidence limits for other forecasts of these entries, whose tally is given."""
         found: ConfidenceInterval
         if self.cluster is None:
-            found = confidence_interval(pooled, **asked)
+            found = confidence_interval(tally, **asked)
         else:
-            weight = None if self.weight is None else self.weight[where]
             found = confidence_interval(
-                self.outcome[where], forecast, sample_weight=weight, cluster=self.cluster[where], **asked
+                self.outcome, forecast, sample_weight=self.weight, cluster=self.cluster, **asked
             )
         return found
 
+    def part(self, count: IntArray) -> Entries:
+        """Return so many rows of each entry."""
+        kept = np.flatnonzero(count)
+        return replace(
+            self,
+            forecast=self.forecast[kept],
+            outcome=self.outcome[kept],
+            weight=None if self.weight is None else self.weight[kept],
+            count=count[kept],
+            cluster=None if self.cluster is None else self.cluster[kept],
+        )
+
     def without(self, parts: list[IntArray], held_out: int | None) -> Sample:
         """Return the rows of all parts, but of the one that is held out."""
-        return Sample.of_tally(self.tally(self.count if held_out is None else self.count - parts[held_out]))
+        return Sample.of_tally((self if held_out is None else self.part(self.count - parts[held_out])).tally())
 
-    def tally(self, count: IntArray, forecast: FloatArray | None = None) -> Tally:
-        """Return the tally of so many rows of each entry, with new forecasts if there are any."""
-        kept = count > 0
-        forecast = self.forecast[kept] if forecast is None else forecast
+    def tally(self, forecast: FloatArray | None = None) -> Tally:
+        """Return the tally of these rows, with new forecasts if there are any."""
+        forecast = self.forecast if forecast is None else forecast
         if self.are_counts:
-            rows = count[kept]
-            return Tally.from_sound_counts(forecast, rows, np.where(self.outcome[kept] > 0.0, rows, 0))
-        weight = None if self.weight is None else self.weight[kept]
-        return Tally.from_observations(Observations(self.outcome[kept], forecast, weight, self.binary_outcomes))
+            return Tally.from_sound_counts(forecast, self.count, np.where(self.outcome > 0.0, self.count, 0))
+        return Tally.from_observations(Observations(self.outcome, forecast, self.weight, self.binary_outcomes))
+
+
+def pooled(parts: Sequence[Entries]) -> Entries:
+    """Return the entries of parts, one part after the other."""
+    first = parts[0]
+
+    def joined(name: str) -> Any:
+        return None if getattr(first, name) is None else np.concatenate([getattr(part, name) for part in parts])
+
+    columns = ("forecast", "outcome", "weight", "count", "cluster")
+    return Entries(**{name: joined(name) for name in columns}, binary_outcomes=first.binary_outcomes)
 
 
 def as_entries(
