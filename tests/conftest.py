@@ -22,10 +22,33 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 gc.disable()
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)  # a fourteenth of the usual searches, which took 4% of the time
     gc.enable()
+    for module in dict.fromkeys(item.module for item in session.items if isinstance(item, pytest.Function)):
+        _GENERATORS[module] = [
+            (value.bit_generator, value.bit_generator.state, value.bit_generator.jumped().state)
+            for value in vars(module).values()
+            if type(value).__name__ == "Generator" and hasattr(value, "bit_generator")
+        ]
+
+
+_GENERATORS: dict[Any, list[tuple[Any, Any, Any]]] = {}
+"""The random generators of each module of tests, and their states before a test is prepared and before it runs."""
+
+
+# Every test draws the same numbers, whichever tests of its module came before it in the same process.
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for generator, prepared, _ in _GENERATORS.get(getattr(item, "module", None), ()):
+        generator.state = prepared
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    for generator, _, run in _GENERATORS.get(getattr(item, "module", None), ()):
+        generator.state = run
 
 
 def pytest_unconfigure() -> None:
