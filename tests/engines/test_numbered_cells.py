@@ -3,7 +3,10 @@
 DuckDB adds up by itself in SQL; where rows are very many, it hands them over and a loop adds up.
 """
 
+import functools
+import math
 import threading
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -13,6 +16,7 @@ from row_sources import array_rows
 
 import calibrant
 from calibrant import scan
+from calibrant.core import row_kernels
 from calibrant.engines import histograms, streams
 from calibrant.rows.grids import FIRST_GRID, Grid
 from calibrant.rows.sources import HistogramRequest
@@ -142,10 +146,11 @@ def test_outcomes_of_every_type_are_counted(kind, by, way, spied):
 @pytest.fixture
 def spied(monkeypatch):
     """What was added up here, None where it was not possible."""
-    found = []
+    found: list[Any] = []
 
     def spy(*given):
-        found.append(streams.streamed_answer(*given))
+        found.append(None)
+        found[-1] = streams.streamed_answer(*given)
         return found[-1]
 
     monkeypatch.setattr("calibrant.engines.handles.streamed_answer", spy)
@@ -164,7 +169,7 @@ def test_groups_are_found_whether_the_first_rows_have_them_all_or_not(late, way,
         assert_same(cells, array_rows(OUTCOME[label == GROUP], FORECAST[label == GROUP]).histogram(FIRST_GRID))
     if way == "streamed":
         assert [each is not None for each in spied] == ([False, True] if late else [True])
-        assert scans == (2 if late else 1)
+        assert scans == (3 if late else 1)  # what met another group was read, too
 
 
 @pytest.mark.parametrize("where", [0, SIZE - 1])
@@ -237,7 +242,7 @@ def test_an_engine_that_fails_is_asked_in_sql(error, label_first, way, spied, mo
     table = pa.table({"y": OUTCOME, "p": FORECAST, "g": GROUP})
     with scan(table, y_true="y", y_prob="p") as rows:
         assert_same(rows.histogram(FIRST_GRID), array_rows(OUTCOME, FORECAST).histogram(FIRST_GRID))
-        assert rows.scans == 1
+        assert rows.scans == (2 if way == "streamed" else 1)  # what was broken off was read, too
     assert spied == [None] * (way == "streamed")
     with scan(table, y_true="y", y_prob="p", by="g") as groups:
         assert groups.groups == tuple(np.unique(GROUP))
@@ -289,3 +294,111 @@ def test_a_file_streams_from_a_size_on(tmp_path, way, monkeypatch):
     monkeypatch.setattr("calibrant.engines.duckdb.importlib.util.find_spec", lambda _: None)
     with scan(path, y_true="y", y_prob="p") as rows:
         assert not rows._engine.streams
+
+
+@pytest.fixture
+def compiled_only(monkeypatch):
+    """Refuse to go through rows in plain Python, which takes a hundred times as long."""
+
+    def plain(*_):
+        raise AssertionError("rows went through plain Python")
+
+    row_kernels.counted_cells.compiled()  # of the true loop
+    monkeypatch.setattr(row_kernels.counted_cells, "plain", plain)
+    monkeypatch.setattr(row_kernels.counted_cells, "_seen", set())
+
+
+@pytest.mark.usefixtures("compiled_only")
+def test_small_batches_are_added_up_compiled(way, spied):
+    chunks = pa.table({"y": OUTCOME[:500], "p": FORECAST[:500]}).to_batches(max_chunksize=7)
+    with scan(pa.Table.from_batches(chunks), y_true="y", y_prob="p") as rows:
+        assert_same(rows.histogram(FIRST_GRID), array_rows(OUTCOME[:500], FORECAST[:500]).histogram(FIRST_GRID))
+    assert [found is not None for found in spied] == [True] * (way == "streamed")
+
+
+@pytest.mark.parametrize("adders", [2, 8, 64])
+def test_sums_of_many_threads_have_room_for_each_other(adders):
+    # 63 rows a thread, so that none has passed on anything yet, each as far above its cell's edge as can be.
+    forecast, outcome = np.full(63, 2.0**-16 * (1.0 - 2.0**-31)), np.ones(63, dtype=np.uint8)
+    everything, nothing = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.uint16)
+    parts = [row_kernels.no_counts(2**16) for _ in range(adders)]
+    for part in parts:
+        assert row_kernels.counted_cells.run_compiled(forecast, outcome, nothing, everything, 16, 16, part)
+    one = row_kernels.no_counts(2**16)
+    assert row_kernels.counted_cells.run_compiled(
+        np.tile(forecast, adders), np.tile(outcome, adders), nothing, everything, 16, 16, one
+    )
+    added = functools.reduce(streams._merged, map(streams._carried, parts))
+    for lower, upper in ((2, 6), (3, 7)):
+        exact = [int(total[0, lower]) + (int(total[0, upper]) << row_kernels.HALF_BITS) for total in (added, one)]
+        assert exact[0] == exact[1]
+
+
+@pytest.mark.parametrize("processors", [2, 16])
+def test_one_bad_row_ends_the_reading(processors, way, monkeypatch):
+    monkeypatch.setattr("calibrant.engines.streams.os.cpu_count", lambda: processors)
+    read = []
+    real = calibrant.engines.duckdb.DuckDBEngine.batches
+
+    def spy(engine, statement):
+        for batch in real(engine, statement):
+            read.append(batch.num_rows)
+            yield batch
+
+    monkeypatch.setattr("calibrant.engines.duckdb.DuckDBEngine.batches", spy)
+    p = np.tile(FORECAST, 50)
+    p[0] = 1.5
+    chunks = pa.table({"y": np.tile(OUTCOME, 50), "p": p}).to_batches(max_chunksize=1_000)
+    with (
+        scan(pa.Table.from_batches(chunks), y_true="y", y_prob="p") as rows,
+        pytest.raises(ValueError, match="outside"),
+    ):
+        calibrant.certify(rows, max_error=0.05)
+    if way == "streamed":
+        assert 1 <= len(read) < 200
+
+
+def test_a_table_without_rows_is_refused_in_words():
+    nothing = pa.array([], pa.float64())
+    table = pa.table({"y": nothing, "label": pa.array([], pa.string()), "p": nothing, "g": nothing})
+
+    def refused(rows):
+        with rows, pytest.raises(ValueError, match="has no rows"):
+            calibrant.certify(rows, max_error=0.05)
+
+    refused(scan(table, y_true="y", y_prob="p", by="g"))
+    refused(scan(table, y_true="label", y_prob="p", pos_label="late"))
+    refused(scan(table, y_true="label", y_prob="p", pos_label="late", by="g"))
+    refused(scan(table, y_true="y", y_prob="p", pos_label=1, cluster="g"))
+
+
+def test_zero_has_no_sign_among_groups():
+    g = np.where(np.arange(SIZE) % 3 == 0, -0.0, np.where(np.arange(SIZE) % 3 == 1, 0.0, 2.5))
+    arrays = calibrant.certify(OUTCOME, FORECAST, by=g, max_error=0.05)
+    with scan(pa.table({"y": OUTCOME, "p": FORECAST, "g": g}), y_true="y", y_prob="p", by="g") as groups:
+        scanned = calibrant.certify(groups, max_error=0.05)
+    assert scanned.groups == arrays.groups == (0.0, 2.5)
+    assert [math.copysign(1.0, group) for group in (*scanned.groups, *arrays.groups)] == [1.0] * 4
+    for mine, other in zip(scanned.certificates, arrays.certificates, strict=True):
+        assert mine.upper == pytest.approx(other.upper, rel=1e-12)
+
+
+def test_an_infinite_group_is_refused_by_its_column():
+    g = np.where(np.arange(SIZE) % 2 == 0, np.inf, 1.0)
+    with (
+        scan(pa.table({"y": OUTCOME, "p": FORECAST, "g": g}), y_true="y", y_prob="p", by="g") as groups,
+        pytest.raises(ValueError, match=r"by \(column 'g'\).* is infinite in 3,000 rows"),
+    ):
+        calibrant.certify(groups, max_error=0.05)
+
+
+def test_of_two_faults_both_ways_name_the_same():
+    labels = np.where(OUTCOME == 1, "late", "on time").tolist()
+    group = GROUP.tolist()
+    labels[5], group[7] = None, None
+    table = pa.table({"y": labels, "p": FORECAST, "g": group})
+    with (
+        scan(table, y_true="y", y_prob="p", by="g", pos_label="late") as groups,
+        pytest.raises(ValueError, match=r"y_true \(column 'y'\).* is missing in 1 row"),
+    ):
+        calibrant.certify(groups, max_error=0.05)

@@ -20,6 +20,7 @@ from calibrant.core.voices import Argument, Option, Phrase
 from calibrant.decisions.results import (
     WRAPPERS,
     BestThreshold,
+    DecisionRisk,
     DecisionRule,
     MurphyCurve,
     RiskGap,
@@ -304,10 +305,10 @@ def best_threshold(
     )
 
 
-def gaps_at(tally: Tally, thresholds: FloatArray) -> FloatArray:
-    """Return the gap of `risk_gap` at each of several thresholds, for non-decreasing wrappers."""
-    best_risk = np.interp(thresholds, *_best_risk(tally, increasing=True))
-    return np.maximum(risk_of_totals(tally, thresholds).risk - best_risk, 0.0)  # equal ones may round below zero
+def gaps_of(risk: DecisionRisk, tally: Tally) -> FloatArray:
+    """Return the gap of `risk_gap` at each threshold of a risk of these rows, for non-decreasing wrappers."""
+    best_risk = np.interp(risk.threshold, *_best_risk(tally, increasing=True))
+    return np.maximum(risk.risk - best_risk, 0.0)  # equal ones may round below zero
 
 
 def _best_rule(tally: Tally, at: float, wrapper: Wrapper, *, strict: bool) -> tuple[float, DecisionRule]:

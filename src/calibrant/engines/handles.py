@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -31,7 +32,7 @@ from calibrant.engines.statements import (
     labels_statement,
     without_value,
 )
-from calibrant.engines.streams import STREAMED_BITS, first_labels, streamed_answer
+from calibrant.engines.streams import STREAMED_BITS, UncountableError, first_labels, streamed_answer
 from calibrant.rows.arrays import MISSING_REMEDY
 from calibrant.rows.cells import DEFAULT_BITS, Cells
 from calibrant.rows.checks import SWAPPED_COLUMNS, Observations, check_number, check_weight_totals
@@ -121,6 +122,8 @@ class Handle(FromFrames):
         found = self._run(labels_statement(self._engine, column, MOST_GROUPS))
         missing = int(np.sum(found["n"][self._missing(column, found["label"])]))
         self._refuse_labels(self._role(column), "missing", missing, MISSING_REMEDY)
+        infinite = int(np.sum(found["n"][self._infinite(column, found["label"])]))
+        self._refuse_labels(self._role(column), "infinite", infinite, "labels are finite numbers")
         if len(found["label"]) == 0:
             raise self._no_rows()
         self._label_counts = dict(zip(map(str, found["label"]), map(int, found["n"]), strict=True))
@@ -134,10 +137,15 @@ class Handle(FromFrames):
         kind = self._engine.columns[column]
         gone = without_value(labels)
         if kind == "fraction":
-            gone |= [str(label).lower() == "nan" for label in labels]
+            gone |= np.array([str(label).lower() == "nan" for label in labels], dtype=bool)
         if kind == "written" and self._role(column) == "y_true" and not is_missing_label(str(self._pos_label)):
-            gone |= [label is None or is_missing_label(str(label)) for label in labels]
+            gone |= np.array([label is None or is_missing_label(str(label)) for label in labels], dtype=bool)
         return gone
+
+    def _infinite(self, column: str, labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Return which of a column's values are infinite numbers."""
+        numbers = self._engine.columns[column] == "fraction"
+        return np.array([numbers and label is not None and math.isinf(float(label)) for label in labels], dtype=bool)
 
     def _typed(self, column: str, labels: npt.NDArray[Any]) -> list[tuple[Any, str]]:
         """Return a column's values in sorted order, and how the engine writes them."""
@@ -232,7 +240,11 @@ class Handle(FromFrames):
         self, asked: Sequence[HistogramRequest], labels: Sequence[str]
     ) -> Mapping[str, npt.NDArray[Any]] | None:
         """Return the totals of one scan that is added up here, None where that cannot be."""
-        answer = streamed_answer(self._engine, self._roles, asked, labels)
+        try:
+            answer = streamed_answer(self._engine, self._roles, asked, labels)
+        except UncountableError:
+            self._work.scans += 1
+            return None
         self._work.scans += answer is not None
         return answer
 
@@ -406,6 +418,8 @@ class GroupedScan(Handle):
         return ClusteredScan(self._engine, roles, self._pos_label, self.fetch_limit, self.tally_limit)
 
     def _values(self) -> Sequence[tuple[Any, str]]:
+        if not self._found:
+            self._check_outcomes()
         if not self._found and self._streams:
             self._guess()
         if not self._found:
@@ -425,10 +439,9 @@ class GroupedScan(Handle):
     def _guess(self) -> None:
         """Take the groups of the first rows for all of them, and keep the totals of a scan that meets no other."""
         assert self._roles.by is not None
-        self._check_outcomes()
         labels = first_labels(self._engine, self._roles.by)
         fit = 0 < labels.size <= 2 ** (STREAMED_BITS - FIRST_GRID.bits)
-        if not fit or self._missing(self._roles.by, labels).any():
+        if not fit or self._missing(self._roles.by, labels).any() or self._infinite(self._roles.by, labels).any():
             return
         found = self._typed(self._roles.by, labels)
         texts, asked = [text for _, text in found], self._first_requests(len(found))
@@ -445,8 +458,6 @@ class GroupedScan(Handle):
 
     def _totals(self) -> tuple[Moments, ...]:
         """Return the first totals of every group, after a scan of all rows the first time."""
-        if not self._first:
-            self._check_outcomes()
         texts = self._texts()  # for which the totals may have been found, too
         if not self._first:
             asked = self._first_requests(len(texts))

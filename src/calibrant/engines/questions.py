@@ -13,7 +13,7 @@ from typing import Any
 import numpy.typing as npt
 
 from calibrant.core.sql import number_literal
-from calibrant.engines.statements import Engine
+from calibrant.engines.statements import Engine, label_text
 from calibrant.rows.matrices import SUM_TOLERANCE
 
 FORECAST = "calibrant_forecast"
@@ -54,7 +54,7 @@ class ClassColumns:
         texts = ", ".join(self.engine.literal(text) for place in places for text in self.ways[place])
         if not texts:
             return "0e0"
-        return f"CASE WHEN {self.engine.text(self.y_true)} IN ({texts}) THEN 1e0 ELSE 0e0 END"
+        return f"CASE WHEN {label_text(self.engine, self.y_true)} IN ({texts}) THEN 1e0 ELSE 0e0 END"
 
     def is_top(self, place: int) -> str:
         """Write the condition that a class is the top label: above those that sort before it, not below the others."""

@@ -325,10 +325,18 @@ def count_statement(engine: Engine) -> str:
     return f"SELECT count(*) AS n FROM {engine.table}"
 
 
+def label_text(engine: Engine, column: str) -> str:
+    """Write what a column holds as text, where zero has no sign: 0.0 and -0.0 are one label, as in memory."""
+    text = engine.text(column)
+    if engine.columns[column] != "fraction":
+        return text
+    return f"CASE WHEN {engine.number(column)} = 0 THEN {engine.literal('0')} ELSE {text} END"
+
+
 def labels_statement(engine: Engine, column: str, most: int) -> str:
     """Write the distinct values of a column as text, with how many rows have each; a few too many at most."""
     return (
-        f"SELECT label, count(*) AS n FROM (SELECT {engine.text(column)} AS label FROM {engine.table}) AS given "
+        f"SELECT label, count(*) AS n FROM (SELECT {label_text(engine, column)} AS label FROM {engine.table}) AS given "
         f"GROUP BY label ORDER BY label LIMIT {most + 1}"
     )
 
@@ -427,7 +435,7 @@ def given_rows(engine: Engine, roles: Roles, *extra: str) -> str:
     if roles.event is None:
         outcome = engine.number(roles.y_true)
     else:
-        label = engine.text(roles.y_true)
+        label = label_text(engine, roles.y_true)
         events = ", ".join(engine.literal(text) for text in roles.event)
         event = f"CASE WHEN {label} IS NULL THEN NULL WHEN {label} IN ({events}) THEN 1 ELSE 0 END"
         outcome = f"CAST({event} AS DOUBLE)"
@@ -435,7 +443,7 @@ def given_rows(engine: Engine, roles: Roles, *extra: str) -> str:
     if roles.sample_weight is not None:
         fields.append(f"{engine.number(roles.sample_weight)} AS w")
     if roles.by is not None:
-        fields.append(f"{engine.text(roles.by)} AS g")
+        fields.append(f"{label_text(engine, roles.by)} AS g")
     return f"(SELECT {', '.join([*fields, *extra])} FROM {engine.table})"
 
 
@@ -460,12 +468,9 @@ def _rows_once_each(engine: Engine, roles: Roles, *extra: str) -> str:
 
 
 def _cluster(engine: Engine, roles: Roles) -> str:
-    """Write the label of a row's cluster as text c, where zero has no sign."""
+    """Write the label of a row's cluster as text c."""
     assert roles.cluster is not None
-    label = engine.text(roles.cluster)
-    if engine.columns[roles.cluster] == "fraction":
-        label = f"CASE WHEN {engine.number(roles.cluster)} = 0 THEN {engine.literal('0')} ELSE {label} END"
-    return f"{label} AS c"
+    return f"{label_text(engine, roles.cluster)} AS c"
 
 
 def _short_names(roles: Roles) -> dict[str, str]:

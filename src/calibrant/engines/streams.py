@@ -20,7 +20,7 @@ import numpy.typing as npt
 from calibrant.core.row_kernels import HALF_BITS, UNIT_BITS, counted_cells, no_counts
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.engines.histograms import Numbered, may_be_fractions
-from calibrant.engines.statements import Engine, Roles, first_cell, given_rows, scanned_grid
+from calibrant.engines.statements import Engine, Roles, first_cell, given_rows, label_text, scanned_grid
 from calibrant.rows.grids import Grid
 from calibrant.rows.sources import HistogramRequest
 
@@ -35,8 +35,8 @@ STREAMED_BITS = 20
 _MOST_ADDERS = 8  # more of them would wait for the engine
 
 
-class _UncountableError(Exception):
-    """Some row breaks a rule, or has an outcome between 0 and 1."""
+class UncountableError(Exception):
+    """Some row breaks a rule, or has an outcome between 0 and 1; or the engine failed, which says better why in SQL."""
 
 
 def streamed_answer(
@@ -44,8 +44,13 @@ def streamed_answer(
 ) -> Mapping[str, npt.NDArray[Any]] | None:
     """Return what the statement of `histograms` would, where all rows keep the rules and can be counted.
 
-    Where it is None that statement has to be asked: there are weights or too many cells, something is missing or
-    outside [0, 1], outcomes are fractions, or the engine failed, which says better why in SQL.
+    Otherwise that statement has to be asked: it is None where there are weights or too many cells, before any row is
+    read.
+
+    Raises
+    ------
+    UncountableError
+        Something is missing or outside [0, 1], outcomes are fractions, or the engine failed.
     """
     grids = [scanned_grid(request.grid) for request in asked]
     numbered = Numbered.of(grids, STREAMED_BITS)
@@ -56,8 +61,8 @@ def streamed_answer(
 
     try:
         totals = _added_up(engine.batches(_statement(engine, roles, own, labels)), numbered)
-    except (_UncountableError, pyarrow.ArrowException, OSError):
-        return None
+    except (pyarrow.ArrowException, OSError) as error:
+        raise UncountableError from error
     return _answer(totals, numbered, grouped=bool(labels))
 
 
@@ -67,7 +72,7 @@ def first_labels(engine: Engine, column: str) -> npt.NDArray[Any]:
 
     found: list[str | None] = []
     with contextlib.suppress(pyarrow.ArrowException, OSError):
-        for batch in engine.batches(f"SELECT {engine.text(column)} AS label FROM {engine.table}"):
+        for batch in engine.batches(f"SELECT {label_text(engine, column)} AS label FROM {engine.table}"):
             found = batch.column(0).unique().to_pylist()
             break
     return np.array(found, dtype=object)
@@ -106,16 +111,26 @@ def _added_up(batches: Iterator[Any], numbered: Numbered) -> IntArray:
             columns = map(_plain, batch.columns)
             forecast, outcome = next(columns), _counted(next(columns))
             place = next(columns, np.empty(0, dtype=np.uint16))
-            if not counted_cells(forecast, outcome, place, first_numbers, numbered.bits, numbered.fine, totals):
-                raise _UncountableError
-        return totals
+            # However small a batch is: engines hand over row groups as they are, and all of them together are long.
+            if not counted_cells.run_compiled(
+                forecast, outcome, place, first_numbers, numbered.bits, numbered.fine, totals
+            ):
+                raise UncountableError
+        return _carried(totals)
+
+    def add_up_or_end_all(place: int) -> IntArray:
+        try:
+            return add_up(place)
+        except BaseException:
+            ended.set()  # the other threads would read on to the last row
+            raise
 
     adders = min(_MOST_ADDERS, (os.cpu_count() or 1) // 2)
     if adders < 2:
         return add_up(0)
     with ThreadPoolExecutor(adders) as threads:
         try:
-            return reduce(_merged, threads.map(add_up, range(adders)))
+            return reduce(_merged, threads.map(add_up_or_end_all, range(adders)))
         finally:
             ended.set()
 
@@ -123,7 +138,7 @@ def _added_up(batches: Iterator[Any], numbered: Numbered) -> IntArray:
 def _plain(column: Any) -> npt.NDArray[Any]:
     """Return a column of Arrow as an array."""
     if column.null_count:
-        raise _UncountableError
+        raise UncountableError
     found: npt.NDArray[Any] = column.to_numpy()
     return found
 
@@ -134,9 +149,17 @@ def _counted(outcome: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
         return outcome
     event = outcome == 1.0
     if not (event | (outcome == 0.0)).all():
-        raise _UncountableError
+        raise UncountableError
     counts: npt.NDArray[np.uint8] = event.view(np.uint8)
     return counts
+
+
+def _carried(totals: IntArray) -> IntArray:
+    """Pass on what sums can, so that those of several threads have room for each other."""
+    for lower, upper in ((2, 6), (3, 7)):
+        totals[:, upper] += totals[:, lower] >> HALF_BITS
+        totals[:, lower] &= (1 << HALF_BITS) - 1
+    return totals
 
 
 def _merged(one: IntArray, other: IntArray) -> IntArray:

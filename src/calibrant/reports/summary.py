@@ -28,7 +28,7 @@ from calibrant.core.threads import one_thread
 from calibrant.core.types import FloatArray
 from calibrant.decisions.benefits import net_benefit
 from calibrant.decisions.decompositions import score_decomposition
-from calibrant.decisions.gaps import best_threshold, gaps_at
+from calibrant.decisions.gaps import best_threshold, gaps_of
 from calibrant.decisions.guarantees import decision_guarantee, limit_savings
 from calibrant.decisions.risks import decision_risk
 from calibrant.measures.everything import measure
@@ -210,7 +210,7 @@ def tabulate(tally: Tally, limit: ConfidenceInterval, threshold: float) -> Decis
         false_positive=np.asarray(risk.false_positive),
         false_negative=np.asarray(risk.false_negative),
         constant_risk=np.minimum(grid * (1.0 - event_rate), (1.0 - grid) * event_rate),
-        gap=gaps_at(tally, grid),
+        gap=gaps_of(risk, tally),
         guarantee=np.array([promise.nondecreasing for promise in promises]),
         net_benefit=np.asarray(net_benefit(tally, threshold=grid).net_benefit),
         confidence_level=limit.confidence_level,

@@ -404,6 +404,7 @@ def label_places(values: Any, name: str, rows: int) -> tuple[npt.NDArray[Any], I
         return counted
     if array.dtype.kind == "f":
         check_finite(array, name)
+        array = array + 0.0  # where zero has no sign
     elif array.dtype.kind in "mM":
         if np.isnat(array).any():
             refuse_missing(name, int(np.flatnonzero(np.isnat(array))[0]))

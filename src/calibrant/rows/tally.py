@@ -525,15 +525,19 @@ class Tally(Totals):
         So many splits come together, each in a line of its own; how many changes none of them.
         """
         events, shared = self.events, self.rows > 1
+        if not shared.any():  # the first half has the rows whose coins show heads
+            generator = seeded(seed, "halves, forecasts", self._forecast_fingerprint)
+            while True:
+                coins = generator.integers(0, 2, size=(together, len(self)), dtype=np.int64)
+                yield coins, coins * events
         counts = np.stack([events, self.rows - events])
-        tied = self.generator(seed, "halves, ties") if shared.any() else None
+        tied = self.generator(seed, "halves, ties")
         single = None if shared.all() else seeded(seed, "halves, forecasts", self._forecast_fingerprint)
         while True:
             heads = np.empty((together, *counts.shape), dtype=np.int64)
             if single is not None:
                 np.multiply(counts, single.integers(0, 2, size=(together, 1, len(self)), dtype=np.int64), out=heads)
-            if tied is not None:
-                heads[:, :, shared] = tied.binomial(counts[:, shared], 0.5, size=(together, 2, int(shared.sum())))
+            heads[:, :, shared] = tied.binomial(counts[:, shared], 0.5, size=(together, 2, int(shared.sum())))
             yield heads.sum(axis=1), heads[:, 0]
 
     def heads(self, seed: int, together: int) -> Iterator[npt.NDArray[np.bool_]]:
