@@ -9,6 +9,7 @@ that is worse less often. See test_simulated.py in tests/guarantees.
 
 import functools
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -17,6 +18,11 @@ from scipy.stats import binom
 FALSE_ALARM = 1e-4
 HIDDEN = 0.01
 """How often, at most, ending early hides a limit that all runs would catch in half of the cases or more."""
+
+
+def replicates(count: float) -> int:
+    """Return how many runs to make where so many are usual: CALIBRANT_REPLICATES times as many."""
+    return max(1, round(count * float(os.environ.get("CALIBRANT_REPLICATES", "1"))))
 
 
 @functools.cache

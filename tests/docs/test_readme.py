@@ -8,8 +8,11 @@ from hatchling.metadata.core import ProjectMetadata
 from hatchling.plugin.manager import PluginManager
 from readme_renderer import markdown
 
+import calibrant
+
 ROOT = Path(__file__).parents[2]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+IMAGE = re.compile(r"!\[[^\]]*\]\(([^)\s]+)\)")
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("*.md")), ids=lambda path: path.name)
@@ -21,12 +24,15 @@ def test_links_between_files_lead_somewhere(path):
 def test_what_a_package_index_shows_has_absolute_links_only():
     core = ProjectMetadata(str(ROOT), PluginManager()).core
     assert core.readme_content_type == "text/markdown"
-    own = LINK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
-    home = core.urls["Source"]
-    assert LINK.findall(core.readme) == [link if "://" in link else f"{home}/{link}" for link in own]
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    own, images = LINK.findall(text), IMAGE.findall(text)
+    assert images
+    home, tag = core.urls["Source"], f"v{calibrant.__version__}"
+    places = {link: f"{home}/{'raw' if link in images else 'blob'}/{tag}/{link}" for link in own if "://" not in link}
+    assert LINK.findall(core.readme) == [places.get(link, link) for link in own]
     shown = markdown.render(core.readme)
     assert shown is not None
-    assert f'<img src="{home}/docs/' in shown
+    assert f'<img src="{home}/raw/{tag}/docs/' in shown
     assert all(address.startswith(("https://", "#")) for address in re.findall(r'(?:href|src)="([^"]*)"', shown))
 
 

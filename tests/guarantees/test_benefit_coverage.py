@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 from scipy.stats import binom
-from simulated import FALSE_ALARM, allowed
+from simulated import FALSE_ALARM, allowed, replicates
 
 import calibrant
 
@@ -25,7 +25,7 @@ PLENTY = slice(2, 5)
 
 ODDS = AT / (1 - AT)
 EFFECT = 0.7
-RUNS = 200
+RUNS = replicates(200)
 
 
 def draw(rng, n, effect=0.0):

@@ -8,13 +8,14 @@ import functools
 import numpy as np
 import pytest
 from scipy.stats import binom, chisquare
+from simulated import replicates
 
 from calibrant import Tally
 from calibrant.certificates.hypotheses import calibration_test
 from calibrant.certificates.spiegelhalter import spiegelhalter_test
 
 FALSE_ALARM = 1e-4
-REPLICATES = 1_500
+REPLICATES = replicates(1_500)
 RESAMPLES = 199  # so that (RESAMPLES + 1) x level is a whole number, and the level can be met exactly
 LEVELS = (0.01, 0.05, 0.2)
 

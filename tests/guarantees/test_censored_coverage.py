@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import binom, norm
-from simulated import allowed
+from simulated import allowed, replicates
 
 import calibrant
 from calibrant import measures
 
 horizon: Any = calibrant.horizon  # whose weights may be None, which they are not here
 
-RUNS = 200
+RUNS = replicates(200)
 LEVEL = 0.9
 AT = 3.0
 

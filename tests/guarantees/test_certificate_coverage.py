@@ -13,7 +13,6 @@ half a minute. For ten times as many:
 import functools
 import itertools
 import math
-import os
 import zlib
 from collections import Counter
 from collections.abc import Callable
@@ -43,7 +42,7 @@ from populations import (
     ZERO,
 )
 from scipy.stats import binom, multinomial, norm
-from simulated import FALSE_ALARM, allowed, runs_needed
+from simulated import FALSE_ALARM, allowed, replicates, runs_needed
 
 import calibrant
 from calibrant import Tally, certify, confidence_interval, risk_bands
@@ -57,11 +56,6 @@ from calibrant.measures.witnesses import interval_weight
 from calibrant.rows.weights import effective_rows
 
 LEVELS = (0.95, 0.8)
-MULTIPLIER = float(os.environ.get("CALIBRANT_REPLICATES", "1"))
-
-
-def runs(count):
-    return max(1, round(count * MULTIPLIER))
 
 
 def seeded(*key):
@@ -144,7 +138,7 @@ REPLICATES = {50: 500, 200: 500, 1000: 300, 5000: 100}
 @functools.cache
 def upper_misses(population, rows):
     # An upper limit cannot miss an error of 0: a few runs show that it is one.
-    count = runs(REPLICATES[rows]) if population.cutoff else 10
+    count = replicates(REPLICATES[rows]) if population.cutoff else 10
     rng = seeded(population, rows, "upper")
     missed: Counter[Any] = Counter()
     for _ in until_plain(missed, count):
@@ -158,7 +152,7 @@ def upper_misses(population, rows):
 @functools.cache
 def lower_misses(population, rows):
     # Rows that are listed one by one are slower to split than counts.
-    count = runs(REPLICATES[rows] if population.unit_weights and population.binary else REPLICATES[rows] / 4)
+    count = replicates(REPLICATES[rows] if population.unit_weights and population.binary else REPLICATES[rows] / 4)
     rng = seeded(population, rows, "lower")
     missed: Counter[Any] = Counter()
     for _ in until_plain(missed, count):
@@ -200,7 +194,7 @@ class TestCutoff:
 
     def test_where_outcomes_have_no_noise_only_the_exact_method_misses_the_population(self):
         # Its limit speaks of these forecasts, and says so; the population has more, or fewer, of the bad ones.
-        count, delta = runs(200), 0.05
+        count, delta = replicates(200), 0.05
         rng = seeded("exact and population")
         tallies = [NOISY_ATOM.tally(rng, 1000) for _ in range(count)]
         assert sum(exact_upper(tally, delta) < NOISY_ATOM.cutoff for tally in tallies) > 2 * allowed(count, delta)
@@ -223,7 +217,7 @@ class TestStrata:
     def test_limits_cover_though_the_numbers_of_rows_in_the_strata_are_fixed(self, size):
         size = np.array(size)
         stratum = np.repeat(np.arange(4), size)
-        error, count = self.error(size), runs(400)
+        error, count = self.error(size), replicates(400)
         rng = seeded("strata", *size)
         missed: Counter[Any] = Counter()
         for _ in until_plain(missed, count):
@@ -240,7 +234,7 @@ class TestStrata:
 
     def test_strata_of_forecasts_and_of_chances_count_as_their_mean(self):
         # Half of the rows of a forecast are certain events and half are never: no row has the chance of the mean.
-        rows, count, rng = 200, runs(300), seeded("certain strata")
+        rows, count, rng = 200, replicates(300), seeded("certain strata")
         p = np.full(rows, 0.3)
         certain = np.arange(rows) < rows // 4
         noisy = np.arange(rows) >= rows // 2
@@ -388,7 +382,7 @@ class TestOtherMeasures:
 
     @pytest.mark.parametrize(("population", "rows"), SCALES, ids=str)
     def test_upper_limits_cover(self, population, rows):
-        count = runs(150)
+        count = replicates(150)
         rng = seeded(population, rows, "measures")
         missed: Counter[Any] = Counter()
         for _ in until_plain(missed, count):
@@ -413,7 +407,7 @@ class TestOtherMeasures:
         "population", [UNIFORM, SHIFTED, FOUR_LEVELS, OVERCONFIDENT, FRACTIONS, WEIGHTED_LEVELS], ids=str
     )
     def test_lower_limits_cover(self, population):
-        count, rows, level = runs(80), 300, 0.8
+        count, rows, level = replicates(80), 300, 0.8
         rng = seeded(population, rows, "lower measures")
         missed: Counter[Any] = Counter()
         for _ in until_plain(missed, count):
@@ -431,7 +425,7 @@ class TestOtherMeasures:
 
     @pytest.mark.parametrize("population", [SHIFTED, RARE_HALVED, FOUR_LEVELS, OVERCONFIDENT, WEIGHTED_SHIFT], ids=str)
     def test_the_distance_lies_between_its_limits_with_default_options(self, population):
-        count, rows = runs(50), 400
+        count, rows = replicates(50), 400
         rng = seeded(population, "distance")
         missed: Counter[Any] = Counter()
         for _ in until_plain(missed, count):
@@ -492,7 +486,7 @@ class TestSpread:
         place = np.maximum(place, 0).astype(int)
         mean = np.bincount(place, many, bins) / np.maximum(np.bincount(place, minlength=bins), 1)
         truth = np.abs(many - mean[place]).mean() * (1.0 - 5e-3)  # itself drawn
-        count, rows, level = runs(100), 300, 0.8
+        count, rows, level = replicates(100), 300, 0.8
         rng = seeded("spread", bins, truth)
         missed: Counter[Any] = Counter()
         for _ in until_plain(missed, count):
@@ -555,13 +549,13 @@ class TestNormal:
 
     @pytest.mark.parametrize(("population", "rows"), SCALES, ids=str)
     def test_upper_limit_covers_where_squared_residuals_add_up_to_fifty(self, population, rows):
-        count = runs(150)
+        count = replicates(150)
         missed = self.misses(population, rows, count)
         assert all(missed[level] <= allowed(count, 1.0 - level + self.slack(1.0 - level)) for level in LEVELS)
 
     @pytest.mark.parametrize(("population", "rows", "squares"), [(CONSTANT, 1000, 250), (ZERO, 20_000, 60)], ids=str)
     def test_upper_limit_misses_about_as_often_as_it_says_on_a_single_forecast(self, population, rows, squares):
-        count = runs(400)
+        count = replicates(400)
         missed = self.misses(population, rows, count)
         for level in LEVELS:
             delta, slack = 1.0 - level, self.slack(1.0 - level, squares)
@@ -584,7 +578,7 @@ class TestNormal:
 
     @pytest.mark.parametrize("population", [UNIFORM, FOUR_LEVELS, OSCILLATING], ids=str)
     def test_lower_limit_covers(self, population):
-        count, rows, level = runs(200), 1000, 0.8
+        count, rows, level = replicates(200), 1000, 0.8
         rng = seeded(population, "normal lower")
         missed: Counter[Any] = Counter()
         for _ in until_plain(missed, count):
@@ -601,7 +595,7 @@ class TestVerdict:
     def test_is_seldom_wrong(self, population, side):
         wrong = "certified" if side == "just above" else "refuted"
         limit = population.cutoff * (1.0 - 1e-6 if side == "just above" else 1.0 + 1e-6)
-        count, rows = runs(120), 400
+        count, rows = replicates(120), 400
         rng = seeded(population, side)
         missed: Counter[Any] = Counter()
         methods: tuple[Method, ...] = ("adaptive", "hoeffding")
@@ -651,7 +645,7 @@ class TestGroups:
 
     def test_joint_verdict_seldom_certifies_one_bad_group_among_good_ones(self):
         # The good groups are certified nearly always: all hangs on the bad one, whose limit is not corrected.
-        count, rng = runs(200), seeded("one bad group")
+        count, rng = replicates(200), seeded("one bad group")
         certified = 0
         for _ in range(count):
             y, p, by = self.draw(rng, [0.3, 0.4, 0.3])
@@ -661,7 +655,7 @@ class TestGroups:
         assert certified > 0
 
     def test_joint_verdict_seldom_refutes_when_every_group_is_good(self):
-        count, rng = runs(100), seeded("good groups")
+        count, rng = replicates(100), seeded("good groups")
         missed: Counter[Any] = Counter()
         for _ in until_plain(missed, count):
             y, p, by = self.draw(rng, [0.4, 0.2, 0.4, 0.4])
@@ -670,7 +664,7 @@ class TestGroups:
         assert not too_many(missed, count)
 
     def test_limits_per_group_hold_together(self):
-        count, rng = runs(100), seeded("together")
+        count, rng = replicates(100), seeded("together")
         missed: Counter[Any] = Counter()
         for _ in until_plain(missed, count):
             y, p, by = self.draw(rng, [0.4, 0.2, 0.3, 0.35])
@@ -712,7 +706,7 @@ class TestRiskBands:
     @pytest.mark.parametrize(("population", "bias"), BIAS, ids=str)
     @pytest.mark.parametrize("rows", [60, 600])
     def test_limits_of_all_bands_hold_together(self, population, bias, rows):
-        count, level = runs(100), 0.8
+        count, level = replicates(100), 0.8
         rng = seeded(population, rows, "bands")
         truth = np.array(bias)
         present = ~np.isnan(truth)

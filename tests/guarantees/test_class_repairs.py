@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from class_repair_cases import drawn
-from simulated import allowed, runs_needed
+from simulated import allowed, replicates, runs_needed
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from calibrant import CertifiedClassifier, cutoff_calibration_error
@@ -23,7 +23,7 @@ from calibrant.repairs import (
     TopLabelRecalibrator,
 )
 
-RUNS = 60
+RUNS = replicates(60)
 DELTA = 0.5
 
 

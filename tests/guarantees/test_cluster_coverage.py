@@ -7,7 +7,6 @@ rows do depend on each other.
 """
 
 import math
-import os
 import zlib
 from collections import Counter
 from collections.abc import Callable
@@ -18,22 +17,17 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from cluster_cases import cluster_limits
-from simulated import allowed, runs_needed
+from simulated import allowed, replicates, runs_needed
 
 from calibrant import Tally, certify
 from calibrant.certificates import betting
 
 Array = npt.NDArray[Any]
-MULTIPLIER = float(os.environ.get("CALIBRANT_REPLICATES", "1"))
 DELTA = 0.2
 """Large, so that few runs tell whether limits miss too often."""
 
 QUANTILE = 0.8416
 GRID = (np.arange(12) + 3.0) / 18.0
-
-
-def runs(count):
-    return max(1, round(count * MULTIPLIER))
 
 
 def seeded(*key):
@@ -111,7 +105,7 @@ def every_limit(y, p, label, delta=DELTA):
 @pytest.mark.parametrize("law", LAWS, ids=str)
 def test_limits_hold(law):
     missed: Counter[str] = Counter()
-    rng, count = seeded(law.name), runs(60)
+    rng, count = seeded(law.name), replicates(60)
     for _ in runs_needed(missed, count, allowed(count, DELTA)):
         upper, lower = every_limit(*law.draw(rng))
         for name, limit in upper.items():
@@ -123,7 +117,7 @@ def test_limits_hold(law):
 
 @pytest.mark.parametrize("law", [law for law in LAWS if law.misleads], ids=str)
 def test_limits_for_independent_rows_fail(law):
-    rng, count, delta = seeded(law.name), runs(200), 0.05
+    rng, count, delta = seeded(law.name), replicates(200), 0.05
     missed = 0
     for _ in range(count):
         y, p, _ = law.draw(rng)
@@ -134,7 +128,7 @@ def test_limits_for_independent_rows_fail(law):
 
 def test_verdicts_with_every_default_are_seldom_wrong():
     law = next(law for law in LAWS if law.misleads)
-    rng, count, wrong = seeded("defaults"), runs(80), Counter[str]()
+    rng, count, wrong = seeded("defaults"), replicates(80), Counter[str]()
     for _ in range(count):
         y, p, label = law.draw(rng)
         below, at = law.off - 1e-9, law.off + 1e-9
@@ -150,7 +144,7 @@ def test_rare_shared_shocks():
     clusters, size, delta = 40, 25, 0.05
     often = 1.0 - 0.06 ** (1.0 / clusters)
     missed: Counter[str] = Counter()
-    rng, count = seeded("shocks"), runs(300)
+    rng, count = seeded("shocks"), replicates(300)
     label = np.repeat(np.arange(clusters), size)
     by_rows = 0
     for _ in range(count):
@@ -170,7 +164,7 @@ def test_rare_shared_shocks():
 def test_large_clusters_off_and_small_ones_not():
     """Three targets that differ: these sizes, each cluster once, and clusters drawn with their sizes."""
     missed: Counter[str] = Counter()
-    clusters, rng, count = 60, seeded("sizes"), runs(80)
+    clusters, rng, count = 60, seeded("sizes"), replicates(80)
     for _ in runs_needed(missed, count, allowed(count, DELTA)):
         large = rng.random(clusters) < 0.25
         sizes = np.where(large, 20, 4)
@@ -197,7 +191,7 @@ def test_large_clusters_off_and_small_ones_not():
 def test_neighbours_that_share_luck():
     """Each day has the luck of its own pair of days; days two apart have nothing in common."""
     missed: Counter[str] = Counter()
-    days, size, off, rng, count = 60, 8, 0.1, seeded("days"), runs(80)
+    days, size, off, rng, count = 60, 8, 0.1, seeded("days"), replicates(80)
     label = np.repeat(np.arange(days), size)
     for _ in runs_needed(missed, count, allowed(count, DELTA)):
         p = rng.choice(GRID, label.size)
@@ -216,7 +210,7 @@ def test_neighbours_that_share_luck():
 
 @pytest.mark.parametrize("shared", [0.0, 0.7, 1.0])
 def test_evidence_against_calibration_is_seldom_large(shared):
-    law, rng, count = Law("test", 50, equal(6), shared, off=0.0), seeded("test", shared), runs(200)
+    law, rng, count = Law("test", 50, equal(6), shared, off=0.0), seeded("test", shared), replicates(200)
     rejected: Counter[str] = Counter()
     for _ in runs_needed(rejected, count, allowed(count, DELTA)):
         rejected["test"] += cluster_limits(*law.draw(rng)).log_evidence() > -math.log(DELTA)
@@ -232,7 +226,7 @@ def test_evidence_finds_errors():
 def test_large_samples_miss_a_little_more_often_at_most():
     """Right in the limit of many clusters: at 300, misses of both limits stay within a quarter above their level."""
     missed: Counter[str] = Counter()
-    law, rng, count = Law("large", 300, equal(5), 0.6), seeded("large"), runs(250)
+    law, rng, count = Law("large", 300, equal(5), 0.6), seeded("large"), replicates(250)
     still = Law("still", 300, equal(5), 0.6, off=0.0)
     for run in range(count):
         limits = cluster_limits(*law.draw(rng))

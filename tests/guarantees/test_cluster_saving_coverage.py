@@ -10,7 +10,7 @@ import zlib
 import numpy as np
 import pytest
 from scipy.stats import binom
-from simulated import allowed, runs_needed
+from simulated import allowed, replicates, runs_needed
 
 from calibrant.certificates.cluster_limits import ClusterLimits, Dependence
 from calibrant.certificates.cluster_savings import SavingLimits
@@ -22,7 +22,7 @@ from calibrant.rows.intake import as_tally
 from calibrant.rows.refinement import whole_tally
 from calibrant.rows.savings import EVERY_THRESHOLD, SAVING, Thresholds, split_at_savings
 
-RUNS = 50
+RUNS = replicates(50)
 FORECASTS = {"one forecast": np.array([0.3]), "several": np.array([0.1, 0.2, 0.3, 0.5, 0.7])}
 SHIFT = 0.1
 ASKED = {"all": EVERY_THRESHOLD, "one": Thresholds(0.35, 0.35)}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import beta, binom
-from simulated import FALSE_ALARM, allowed, runs_needed
+from simulated import FALSE_ALARM, allowed, replicates, runs_needed
 
 from calibrant import calibration_test, check_independence, confidence_interval, risk_bands, rows_needed
 from calibrant.certificates.clusters import enough_clusters
@@ -40,7 +40,7 @@ CLUSTERS = {  # forecasts and clusters
         np.repeat(np.arange(100), rng.multinomial(1100, rng.dirichlet(np.full(100, 0.3))) + 1),
     ),
 }
-REPLICATES = 300
+REPLICATES = replicates(300)
 
 
 def p_values(name, method) -> Iterator[float]:

@@ -6,12 +6,12 @@ it.
 
 import numpy as np
 import pytest
-from simulated import allowed
+from simulated import allowed, replicates
 
 import calibrant
 from calibrant.measures.curve_results import DISTANCES
 
-RUNS = 30
+RUNS = replicates(30)
 
 
 def logistic(value):

@@ -11,19 +11,18 @@ runs them ten times as long.
 """
 
 import functools
-import os
 from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from populations import CONSTANT, FOUR_LEVELS, NOISY_ATOM, WRONG_ORDER
-from simulated import allowed, runs_needed
+from simulated import allowed, replicates, runs_needed
 
 from calibrant import Tally, confidence_interval, decision_guarantee
 from calibrant.decisions import risk_gap_curve
 
-RUNS = round(300 * float(os.environ.get("CALIBRANT_REPLICATES", "1")))
+RUNS = replicates(300)
 LEVEL = 0.8  # low, so that failures are frequent enough to be counted
 ROWS = 400
 METHODS = ("adaptive", "hoeffding", "exact")

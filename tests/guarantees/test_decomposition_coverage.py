@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import expit, logit
-from simulated import allowed
+from simulated import allowed, replicates
 
 import calibrant
 
-LEVEL, RUNS, ROWS = 0.95, 60, 200
+LEVEL, RUNS, ROWS = 0.95, replicates(60), 200
 PARTNER = {"miscalibration": "discrimination", "reliability": "resolution"}
 functions: list[Any] = [calibrant.decisions.score_decomposition, calibrant.decisions.brier_decomposition]
 

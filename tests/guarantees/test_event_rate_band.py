@@ -5,12 +5,12 @@ Seeds are fixed and limits are binomial: a correct band fails one of these with 
 
 import numpy as np
 import pytest
-from simulated import allowed, runs_needed
+from simulated import allowed, replicates, runs_needed
 
 from calibrant import Tally
 from calibrant.displays.reliability_bands import confidence_band
 
-REPLICATES = 300
+REPLICATES = replicates(300)
 
 FORECASTS = {
     "continuous": lambda rng: rng.beta(0.8, 1.5, 400),

@@ -13,14 +13,14 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import beta, binom
-from simulated import allowed, runs_needed
+from simulated import allowed, replicates, runs_needed
 
 from calibrant import Tally, confidence_interval, cutoff_calibration_error
 from calibrant.certificates.binomial_limits import exact_upper, prefers_bet
 from calibrant.certificates.margins import range_margin
 
 DELTAS = (0.05, 0.2)
-REPLICATES = {50: 600, 200: 600, 1000: 350, 5000: 120}
+REPLICATES = {rows: replicates(count) for rows, count in ((50, 600), (200, 600), (1000, 350), (5000, 120))}
 
 
 def spread(rows):

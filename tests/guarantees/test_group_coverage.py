@@ -1,18 +1,16 @@
 """Limits of the worst group, and of groups fixed beforehand, are wrong as seldom as they say."""
 
-import os
 import zlib
 
 import numpy as np
 import pytest
-from simulated import allowed, runs_needed
+from simulated import allowed, replicates, runs_needed
 
 import calibrant
 from calibrant.certificates import group_evidence, group_search
 
 LEVEL = 0.9
-MULTIPLIER = float(os.environ.get("CALIBRANT_REPLICATES", "1"))
-RUNS = max(1, round(200 * MULTIPLIER))
+RUNS = replicates(200)
 
 
 @pytest.fixture(autouse=True)

@@ -21,6 +21,7 @@ from populations import (
     ZERO,
     on_levels,
 )
+from simulated import replicates
 
 from calibrant import Tally, certify
 from calibrant.certificates.betting import planned_adaptive
@@ -68,7 +69,7 @@ POPULATIONS = (
 )
 SIZES = np.unique(np.geomspace(10.0, 100_000.0, 50).astype(int))
 MANY_SIZES = np.unique(np.geomspace(10.0, 1e6, 150).astype(int))
-RUNS = 300
+RUNS = replicates(300)
 
 
 def streams(population, rng, sizes=SIZES):

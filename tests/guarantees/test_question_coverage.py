@@ -13,13 +13,13 @@ import brute_force
 import numpy as np
 import pytest
 from class_cases import drawn
-from simulated import allowed, runs_needed
+from simulated import allowed, replicates, runs_needed
 
 from calibrant import calibration_test, certify
 from calibrant.rows.classes import class_questions
 
 LEVEL = 0.9
-RUNS = 300
+RUNS = replicates(300)
 
 
 class Population(NamedTuple):

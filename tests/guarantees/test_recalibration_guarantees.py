@@ -11,7 +11,6 @@ runs them ten times as long.
 
 import itertools
 import math
-import os
 from collections import Counter
 from dataclasses import dataclass
 
@@ -19,7 +18,7 @@ import numpy as np
 import pytest
 from recalibration_cases import guarantee_of
 from scipy.stats import beta
-from simulated import allowed, runs_needed
+from simulated import allowed, replicates, runs_needed
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.naive_bayes import GaussianNB
 
@@ -39,10 +38,9 @@ from calibrant.measures.savings import largest_saving
 from calibrant.repairs import ConstantRecalibrator
 from calibrant.rows.savings import EVERY_THRESHOLD
 
-REPLICATES = float(os.environ.get("CALIBRANT_REPLICATES", "1"))
-RUNS = round(40 * REPLICATES)
-MODELS = round(60 * REPLICATES)
-WORST_RUNS = round(1_000 * REPLICATES)
+RUNS = replicates(40)
+MODELS = replicates(60)
+WORST_RUNS = replicates(1_000)
 
 
 @dataclass(frozen=True, eq=False)
@@ -352,7 +350,7 @@ def test_the_tolerance_keeps_a_curve_that_fits_in_95_of_100_cases():
     grid = np.linspace(0.0005, 0.9995, 1_000)
     law = Law("logistic", grid, np.full(1_000, 1 / 1_000), 1 / (1 + np.exp(-(4 * grid - 2))))
     rng = np.random.default_rng(8)
-    runs = round(300 * REPLICATES)
+    runs = replicates(300)
     kept = sum(GuardedRecalibrator().fit(law.sample(rng, 1_000)).ladder_[0].kept for _ in range(runs))
     # Two fitted numbers bring the curve nearer to the rows than the truth is, so that it is kept even more often.
     assert runs - kept <= allowed(runs, 0.05)

@@ -6,20 +6,19 @@ where they could break: an error that sits at one rare threshold, forecasts that
 """
 
 import itertools
-import os
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from scipy.stats import beta
-from simulated import allowed, runs_needed
+from simulated import allowed, replicates, runs_needed
 
 from calibrant.certificates.pit import kuiper, kuiper_lower_margin, pit_margin
 from calibrant.certificates.thresholds import threshold_lower, threshold_upper
 from calibrant.rows.distributions import check_distributions
 
 DELTA = 0.1
-RUNS = 120 * int(os.environ.get("CALIBRANT_REPLICATES", "1"))
+RUNS = replicates(120)
 
 
 @dataclass

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 from scipy.stats import binom
-from simulated import FALSE_ALARM, allowed
+from simulated import FALSE_ALARM, allowed, replicates
 
 from calibrant import confidence_interval, validate
 from calibrant.measures.sampled import sampled
 from calibrant.measures.slopes import likelihood_ratio_tests
 from calibrant.validations.verdicts import IN_THE_LARGE, WEAK, decide
 
-RUNS = 350
+RUNS = replicates(350)
 LEVEL = 0.05
 
 

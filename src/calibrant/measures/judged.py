@@ -593,7 +593,7 @@ def judged_measure(name: str, variation: float, threshold: Any, vain: Any, misse
     return measure.with_thresholds(*check_threshold_range(threshold, vain, missed))
 
 
-_KINDS: tuple[type[JudgedMeasure], ...] = (Cutoff, Smooth, BoundedVariation, Distance, Expected, RiskGap)
-
-JUDGED: dict[str, JudgedMeasure] = {kind.name: kind() for kind in _KINDS}
+JUDGED: dict[str, JudgedMeasure] = {
+    each.name: each for each in (Cutoff(), Smooth(), BoundedVariation(), Distance(), Expected(), RiskGap())
+}
 """The measures above, by name."""
