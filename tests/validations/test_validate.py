@@ -110,14 +110,31 @@ def test_with_a_limit_there_is_the_verdict_of_certify(rows):
     alone = calibrant.certify(*rows, max_error=0.1)
     assert isinstance(alone, Certificate)
     assert found.certificate == alone
-    assert (found.cutoff_lower, found.cutoff_upper) == (alone.lower, alone.upper)
-    assert str(found).startswith("Certified: the Cutoff calibration error is at most 0.1.")
+    assert str(found).startswith("Certified: the Cutoff calibration error is at most 0.1, with 95% confidence.")
     assert str(validate(*rows, max_error=0.001, **FEW)).startswith("Undecided: these rows cannot tell")
 
 
-def test_without_a_limit_the_cutoff_error_has_both_limits(rows, study):
+def test_both_limits_of_the_cutoff_error_hold_together_with_a_certificate_and_without(rows, study):
     alone = calibrant.confidence_interval(*rows)
-    assert (study.cutoff, study.cutoff_lower, study.cutoff_upper) == (alone.estimate, alone.lower, alone.upper)
+    limits = (alone.estimate, alone.lower, alone.upper)
+    assert (study.cutoff, study.cutoff_lower, study.cutoff_upper) == limits
+    upper = calibrant.certify(*rows, max_error=0.1).upper
+    between: Any = validate(*rows, max_error=(upper + alone.upper) / 2, **FEW)
+    assert (between.cutoff, between.cutoff_lower, between.cutoff_upper) == limits
+    assert between.certificate.verdict == "certified"
+    why = "The certificate takes one limit of the Cutoff calibration error, with 95% confidence; the table has both"
+    assert why in findings_of(between).rule
+    assert why not in findings_of(validate(*rows, max_error=0.5, **FEW)).rule
+
+
+def test_notes_begin_with_what_would_mislead_most():
+    y_true, y_prob = simulated()
+    notes = validate(y_true, y_prob, cluster=np.arange(300) % 3, max_error=0.05, **FEW).notes
+    first = ("cannot certify", "hardly more than one observation", "there are 3 clusters", "events, and limits that")
+    places = [next((place for place, note in enumerate(notes) if words in note), None) for words in first]
+    found = [place for place in places if place is not None]
+    assert found == list(range(len(found)))
+    assert len(found) >= 2
 
 
 # --- What must not matter ---------------------------------------------------------------------------------------------

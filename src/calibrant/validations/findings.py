@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calibrant.certificates.results import verdict_of
 from calibrant.core.words import level_said, percent, rounded, rounded_up, shown
 from calibrant.validations.verdicts import IN_THE_LARGE, SURE, WEAK
 
@@ -68,6 +69,8 @@ def findings_of(study: Validation) -> Findings:
             "refuted": f"the Cutoff calibration error is above {limit}",
             "undecided": f"these rows cannot tell whether the Cutoff calibration error is at most {limit}",
         }[verdict]
+        if verdict != "undecided":
+            asked += f", with {level_said(study.confidence_level)} confidence"
         return Findings(verdict, _STATES[verdict], asked, rule, lines, next_step)
     headline = f"the forecasts are {_listed(off)}" if off else _nothing_shown(study)
     if study.decided_by is not None and (rejected(study) or not off):
@@ -116,6 +119,21 @@ def _rule(study: Validation) -> str:
     return (
         f"Verdict: {by or 'by '}the {test_said(study)}, {side} {shown(_level_of_test(study))}{also}. "
         "Words on level rest on calibration in the large, on spread on the slope; no other limit decides."
+        f"{_pair_said(study)}"
+    )
+
+
+def _pair_said(study: Validation) -> str:
+    """Say why the pair of limits in the table does not show what the certificate says, where it does not."""
+    judged = study.certificate
+    if judged is None or judged.verdict == "undecided" or study.cutoff_lower is None or study.cutoff_upper is None:
+        return ""
+    if verdict_of(study.cutoff_lower, study.cutoff_upper, judged.max_error) == judged.verdict:
+        return ""
+    level = level_said(study.confidence_level)
+    return (
+        f" The certificate takes one limit of the Cutoff calibration error, with {level} confidence; the table has "
+        f"both, wider, because they hold together with {level}."
     )
 
 

@@ -96,7 +96,7 @@ class Validation(Result):
         Share of the Brier score of always forecasting the event rate that the forecasts save.
     cutoff, cutoff_lower, cutoff_upper : float or None
         Cutoff calibration error: the largest residual mass of an interval of forecasts; its limits are guaranteed at
-        every number of rows (`confidence_interval`, or `certify` where ``max_error`` was given).
+        every number of rows, both at once (`confidence_interval`). The ``certificate`` has its own.
     ks, smooth, bounded_variation, ece, ece_binned, risk_gap : float or None
         The other calibration errors, as in `measure`: without limits, which `confidence_interval` has for each.
     distance : CalibrationDistance or None

@@ -447,27 +447,26 @@ class _Study:
         self.limit(name, self.values[name] - reach, self.values[name] + reach, "normal")
 
     def add_cautions(self) -> None:
-        """Note, before all else, likely mistakes and where limits are likely to be off; and which have no width."""
+        """Note, before all else, likely mistakes, what would mislead about the verdict, and too few of anything."""
         if self.widthless:
             many = "they vary" if len(self.widthless) > 1 else "it varies"
             self.notes.append(f"no limits of {', '.join(self.widthless)}: nothing in these rows shows how much {many}")
+        cautions = [*self.hints, *(() if self.certificate is None else self.certificate.cautions)]
+        clusters = self.sample.cluster_count
+        if clusters is not None and clusters < FEW_CLUSTERS:
+            cautions.append(
+                f"there {'is' if clusters == 1 else 'are'} {counted(clusters, 'cluster')}, and limits that count them "
+                f"are likely to be too narrow below about {FEW_CLUSTERS} (Cameron, Miller 2015)"
+            )
         events = _events(self.sample)
         fewest, what = min((events, "events"), (self.sample.row_total - events, "rows without the event"))
         if fewest < FEW:
             what = what if fewest != 1.0 else what.replace("events", "event").replace("rows", "row")
-            self.notes.insert(
-                0,
+            cautions.append(
                 f"there {'is' if fewest == 1.0 else 'are'} {fewest:,.0f} {what}, and limits that suppose many may be "
-                f"off; a validation should have at least {FEW} of each kind (Vergouwe et al. 2005)",
+                f"off; a validation should have at least {FEW} of each kind (Vergouwe et al. 2005)"
             )
-        clusters = self.sample.cluster_count
-        if clusters is not None and clusters < FEW_CLUSTERS:
-            self.notes.insert(
-                0,
-                f"there are {clusters:,} clusters, and limits that count them are likely to be too narrow below about "
-                f"{FEW_CLUSTERS} (Cameron, Miller 2015)",
-            )
-        self.notes[:0] = self.hints
+        self.notes[:0] = cautions
 
     def add_guarantee(self, max_error: float | None) -> None:
         """Add calibration errors, the Cutoff one with limits that hold at every number of rows, or with its verdict."""
@@ -479,11 +478,9 @@ class _Study:
             warnings.simplefilter("ignore", CalibrationWarning)  # what it warns of stands in the notes
             if max_error is not None:
                 self.certificate = certify(self.rows, max_error=max_error, **asked)
-                self.notes.extend(self.certificate.cautions)
-                self.limit("cutoff", self.certificate.lower, self.certificate.upper, GUARANTEED)
-            elif self.sample.rows.weights_estimated:
+            if self.sample.rows.weights_estimated:
                 self.notes.append("no limits of the Cutoff calibration error: its guarantee takes fixed weights")
-            else:
+            else:  # also beside a certificate, of which each limit holds by itself, and the pair less surely
                 what = "limits of the Cutoff calibration error"
                 found = self.tried(what, lambda: confidence_interval(self.rows, **asked))
                 if found is not None:
