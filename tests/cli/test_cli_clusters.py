@@ -177,14 +177,15 @@ def alike(tmp_path_factory):
 
 
 @BOTH
-def test_the_check_is_the_librarys_and_changes_no_verdict(limit, alike):
+def test_the_check_is_the_librarys(limit, alike):
     path, columns = alike
     asked = ("certify", path, "--y-prob", "p", "--max-error", "0.9", *limit)
     plain = answer(*asked)
     assert plain["check"] is None
     for name in ("site", "half"):
         found = answer(*asked, "--check-clusters", name)
-        assert found["result"]["upper"] == pytest.approx(plain["result"]["upper"], rel=1e-9)
+        same = answer(*asked, "--cluster", "site") if name == "site" else plain
+        assert found["result"]["upper"] == pytest.approx(same["result"]["upper"], rel=1e-9)
         expected = calibrant.check_independence(columns["y"], columns["p"], columns[name])
         for field in ("pvalue", "correlation", "upper_rows", "upper_clusters"):
             assert found["check"][field] == pytest.approx(getattr(expected, field), rel=1e-6, abs=1e-12)
@@ -199,42 +200,80 @@ def test_what_the_check_found_comes_before_advice(alike):
     assert starts.index("Caution") < starts.index("Next")
     said = "\n".join(lines)
     assert "more alike than independent rows would be" in said
-    assert "use calibrant certify --cluster site." in said
+    assert "The first is not to be trusted: the verdict counts clusters." in said
     other = call(*asked, "--check-clusters", "half").stdout
     assert "No sign that rows of one cluster are more alike" in other
     assert "This does not show that rows are independent" in other
     full = call(*asked, "--check-clusters", "site", "--verbose").stdout
     assert "more alike than independent rows" in full
-    assert "use calibrant certify --cluster site." in full
+    assert "the verdict counts clusters" in full
 
 
 @BOTH
-def test_a_verdict_on_rows_that_depend_is_none_unless_clusters_certify_too(limit, alike, tmp_path):
+def test_a_verdict_on_rows_that_depend_counts_clusters(limit, alike):
     path, columns = alike
     check = calibrant.check_independence(columns["y"], columns["p"], columns["site"])
     between, above = (check.upper_rows + check.upper_clusters) / 2.0, check.upper_clusters + 0.01
-    asked = ("--y-prob", "p", "--check-clusters", "site", *limit, "--max-error")
-    written = ("--out", tmp_path / "r.md")
-    for command, after in (("certify", ()), ("report", written)):
-        for max_error, code in ((between, 3), (above, 0), (0.001, 3)):
-            found = call(command, path, *asked, max_error, *after)
-            assert found.exit_code == code
-            lines = found.stdout.splitlines()[len(after) // 2 :]  # after what was written
-            assert lines[0].startswith("Caution: Rows of one cluster are more alike")
-            assert lines.index("If rows were independent:") < len(lines) - 1
-            full = call(command, path, *asked, max_error, *after, "--verbose").stdout
-            assert full.index("more alike than") < full.index("If rows were independent:\n")
-    found = answer("certify", path, *asked, between, exit_code=3)
-    assert (found["result"]["verdict"], found["exit_code"]) == ("certified", 3)
-    by = ("--max-error", "0.9", "--by", "half", "--y-prob", "p", *limit)
-    assert call("certify", path, *by).exit_code == 0
-    assert call("certify", path, *by, "--check-clusters", "site").exit_code == 3  # of groups it says nothing
-    named = call("certify", path, *asked, above, "--cluster", "site")
-    assert (named.exit_code, "If rows were" in named.stdout) == (0, False)
-    assert (
-        call("certify", path, "--y-prob", "p", *limit, "--max-error", between, "--check-clusters", "half").exit_code
-        == 0
+    asked = ("certify", path, "--y-prob", "p", *limit, "--max-error")
+    cases = (
+        (between, 0, 3, "Undecided"),
+        (above, 0, 0, "Certified"),
+        (0.001, 1, 3, "Undecided"),
     )
+    for max_error, alone, code, verdict in cases:
+        assert call(*asked, max_error).exit_code == alone
+        found = call(*asked, max_error, "--check-clusters", "site")
+        named = call(*asked, max_error, "--cluster", "site")
+        assert found.exit_code == named.exit_code == code
+        lines, expected = found.stdout.splitlines(), named.stdout.splitlines()
+        assert lines[0].startswith(verdict)
+        assert [line for line in lines if line not in expected] == lines[-4:-2]  # what the check says, before advice
+        full = call(*asked, max_error, "--check-clusters", "site", "--verbose").stdout
+        assert full.startswith(verdict)
+        document = answer(*asked, max_error, "--check-clusters", "site", exit_code=code)
+        assert document["result"]["verdict"] == verdict.lower()
+        assert document["result"]["clusters"]["count"] == 80
+    assert call(*asked, between, "--check-clusters", "half").exit_code == 0
+    named = call(*asked, above, "--check-clusters", "site", "--cluster", "site")
+    assert (named.exit_code, "Caution: Rows of one cluster" in named.stdout) == (0, True)
+
+
+@BOTH
+def test_where_clusters_cannot_count_nothing_is_decided(limit, alike):
+    path, columns = alike
+    asked = ("certify", path, "--y-prob", "p", "--max-error", "0.9", *limit)
+    for further in (("--relative-to", "events"), ("--measure", "smooth")):
+        assert call(*asked, *further).exit_code == 0
+        found = call(*asked, *further, "--check-clusters", "site")
+        assert found.exit_code == 3
+        assert found.stdout.startswith("Undecided: clusters have to count, and here they cannot: clusters are covered")
+        assert "\nNext: calibrant certify --cluster site" in found.stdout
+        document = answer(*asked, *further, "--check-clusters", "site", exit_code=3)
+        assert (document["result"], document["check"]["type"]) == (None, "IndependenceCheck")
+    by = call(*asked, "--by", "half", "--check-clusters", "site")
+    if limit:  # groups in clusters are read, and this file is scanned
+        assert by.stdout.startswith("Undecided: clusters have to count, and here they cannot: --by goes with clusters")
+    else:
+        expected = calibrant.certify(
+            columns["y"], columns["p"], by=columns["half"], cluster=columns["site"], max_error=0.9
+        )
+        assert by.stdout.splitlines()[0] == expected.findings()[0]
+
+
+@BOTH
+def test_a_report_on_rows_that_depend_says_so_first(limit, alike, tmp_path):
+    path, columns = alike
+    check = calibrant.check_independence(columns["y"], columns["p"], columns["site"])
+    between, above = (check.upper_rows + check.upper_clusters) / 2.0, check.upper_clusters + 0.01
+    asked = ("--y-prob", "p", "--check-clusters", "site", *limit, "--out", tmp_path / "r.md", "--max-error")
+    for max_error, code in ((between, 3), (above, 0), (0.001, 3)):
+        found = call("report", path, *asked, max_error)
+        assert found.exit_code == code
+        lines = found.stdout.splitlines()[1:]  # after what was written
+        assert lines[0].startswith("Caution: Rows of one cluster are more alike")
+        assert lines.index("If rows were independent:") < len(lines) - 1
+        full = call("report", path, *asked, max_error, "--verbose").stdout
+        assert full.index("more alike than") < full.index("If rows were independent:\n")
 
 
 def test_a_report_checks_every_model(alike, tmp_path):

@@ -83,11 +83,14 @@ class IndependenceCheck(Result):
         """Return whether rows show dependence at a level: when the p-value is at most that."""
         return self.pvalue <= level
 
-    def said(self, level: float, *, column: str = "COLUMN") -> str:
-        """Say what was found at a level, what hangs on it, and what to do with the column that says who is in which."""
+    def said(self, level: float, *, column: str = "COLUMN", remedy: str | None = None) -> str:
+        """Say what was found at a level, what hangs on it, and what to do with the column that says who is in which.
+
+        ``remedy`` is said in place of what to do, where that was done.
+        """
         limits = self.limits()
         basis = f"This assumes that {'; '.join(self.assumptions)}."
-        lines = [f"{self.finding(level)} {limits} {self.remedy(level, column=column)}", basis]
+        lines = [f"{self.finding(level)} {limits} {remedy or self.remedy(level, column=column)}", basis]
         return "\n".join(lines + [f"Note: {note}" for note in self.notes])
 
     def finding(self, level: float) -> str:

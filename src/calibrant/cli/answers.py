@@ -197,6 +197,10 @@ def _after_groups(found: WorstGroup) -> str:
 IF_INDEPENDENT = "If rows were independent:"
 """What comes before a verdict on rows that the check found to depend on each other."""
 
+DISTRUSTED = "The first is not to be trusted."
+COUNTED = "The first is not to be trusted: the verdict counts clusters."
+"""What follows limits of rows and of clusters, where the verdict is the one with clusters."""
+
 
 def doubts_of(checks: Iterable[IndependenceCheck | None], source: Source) -> list[IndependenceCheck]:
     """Return the checks that found rows to depend on each other which a verdict takes as independent."""
@@ -214,18 +218,18 @@ def are_answered(doubts: Iterable[IndependenceCheck], max_error: float, source: 
     return all(whole and each.upper_clusters <= max_error for each in doubts)
 
 
-def suspects_said(check: IndependenceCheck | None, column: str | None) -> list[str]:
+def suspects_said(check: IndependenceCheck | None, column: str | None, remedy: str | None = None) -> list[str]:
     """Say whether rows of one label of a column are alike, and what hangs on it; nothing where nobody asked."""
     if check is None:
         return []
     caution = "Caution: " if check.rejected(USUAL_LEVEL) else ""
-    remedy = check.remedy(USUAL_LEVEL, column=printable(column))
+    remedy = remedy or check.remedy(USUAL_LEVEL, column=printable(column))
     return [f"{caution}{check.finding(USUAL_LEVEL)}", f"{check.limits()} {remedy}"]
 
 
-def suspects_in_full(check: IndependenceCheck | None, column: str | None) -> list[str]:
+def suspects_in_full(check: IndependenceCheck | None, column: str | None, remedy: str | None = None) -> list[str]:
     """Say the same with all that it rests on."""
-    return [] if check is None else [check.said(USUAL_LEVEL, column=printable(column))]
+    return [] if check is None else [check.said(USUAL_LEVEL, column=printable(column), remedy=remedy)]
 
 
 def measures_said(whole: Measures, groups: GroupMeasures | None, by: str | None) -> list[str]:

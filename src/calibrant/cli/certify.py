@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
@@ -9,17 +10,20 @@ from typing import Any
 import click
 
 from calibrant.cli.answers import (
-    IF_INDEPENDENT,
-    are_answered,
+    COUNTED,
+    DISTRUSTED,
     doubts_of,
+    next_step,
     suspects_in_full,
     suspects_said,
     verdict_said,
 )
-from calibrant.cli.inputs import Source, explained, takes_rows
+from calibrant.cli.inputs import Source, explained, takes_rows, voice_of
 from calibrant.cli.options import RELATIVE_TO, takes_clusters, takes_limits
 from calibrant.cli.outputs import DONE, NOT_SHOWN, UNDECIDED, BadInput, Command, Show, exit_code_of
 from calibrant.cli.rows import Rows, RowsRead, check_suspects, open_all_rows, open_rows
+from calibrant.core.voices import speaking
+from calibrant.core.words import printable
 
 
 @click.command(
@@ -45,8 +49,8 @@ from calibrant.cli.rows import Rows, RowsRead, check_suspects, open_all_rows, op
     exit_codes={
         DONE: "certified: the error is at most --max-error",
         NOT_SHOWN: "refuted: it is above",
-        UNDECIDED: "undecided: these rows cannot tell, or depend on each other by --check-clusters, so that limits "
-        "with clusters would not certify",
+        UNDECIDED: "undecided: these rows cannot tell, or depend on each other by --check-clusters and what was asked "
+        "has no limits with clusters",
     },
 )
 @click.option(
@@ -84,9 +88,10 @@ def command(
     The exit code is the verdict, so that a build can depend on it. A verdict is wrong with probability at most 1 -
     confidence level, for independent rows that the model was not fitted to, and with limit, method and level chosen
     before looking at them. Visits of one patient or flights of one day are not independent: name what they share with
-    --cluster, and the verdict counts patients or days instead of rows. With --by there is a certificate for each group,
-    all of them true together, and the exit code is about all groups. With --groups, groups may overlap: one verdict for
-    every group, with no correction for their number, and verdicts on each that hold together.
+    --cluster, and the verdict counts patients or days instead of rows; --check-clusters does so where rows that share
+    a label look alike. With --by there is a certificate for each group, all of them true together, and the exit code is
+    about all groups. With --groups, groups may overlap: one verdict for every group, with no correction for their
+    number, and verdicts on each that hold together.
 
     Forecasts of several classes have a column for each: --y-prob is named once per class, or as 'p_*'. --questions says
     what is asked of them; the verdict, and the exit code, is about all questions together.
@@ -97,7 +102,7 @@ def command(
         raise BadInput("--scale says what errors of --groups are shares of; name columns of groups, too")
     with _opened(source, groups) as rows:
         with explained(rows.source):
-            result = calibrant.certify(
+            result: Any = calibrant.certify(
                 **rows.grouped,
                 **_in_groups(rows, scale),
                 max_error=max_error,
@@ -107,21 +112,47 @@ def command(
             )
             facts = rows.facts()
         check = check_suspects(rows, limits["confidence_level"], clusters if source.cluster else {})
-    brief, full = suspects_said(check, source.suspect), suspects_in_full(check, source.suspect)
-    of_classes = rows.source.asked is not None and not rows.source.pos_label
-    code, doubts = exit_code_of(result.verdict), doubts_of([check], source)
-    if doubts:
-        # No saving is larger than the Cutoff error; other measures may be.
-        bounded = limits["measure"] in ("cutoff", "risk_gap")
-        code = code if bounded and are_answered(doubts, max_error, source, relative_to) else UNDECIDED
-        lines, in_full = (
-            [*brief, IF_INDEPENDENT, *verdict_said(result, of_classes=of_classes)],
-            [*full, IF_INDEPENDENT, str(result)],
-        )
+        doubted, refusal = bool(doubts_of([check], source)), None
+        if doubted:
+            asked = {**_in_groups(rows, scale), "max_error": max_error, "relative_to": relative_to, **limits}
+            result, refusal = _with_clusters(rows, asked)
+    remedy = None if not doubted else DISTRUSTED if result is None else COUNTED
+    brief = suspects_said(check, source.suspect, remedy)
+    full = suspects_in_full(check, source.suspect, remedy)
+    if result is None:
+        lines = in_full = [
+            f"Undecided: clusters have to count, and here they cannot: {refusal}.",
+            *brief,
+            next_step(
+                f"calibrant certify --cluster {shlex.quote(printable(source.suspect))}, and ask what it answers: "
+                "limits with clusters are those of the Cutoff error and the risk gap, as shares of rows"
+            ),
+        ]
     else:
+        of_classes = rows.source.asked is not None and not rows.source.pos_label
         lines, in_full = verdict_said(result, brief, of_classes=of_classes), [str(result), *full]
     said = show.words(lines, "\n".join(in_full))
+    code = UNDECIDED if result is None else exit_code_of(result.verdict)
     show.answer(said, exit_code=code, input=facts, result=result, check=check)
+
+
+def _with_clusters(rows: Rows, asked: dict[str, Any]) -> tuple[Any, str | None]:
+    """Return the verdict that counts clusters, or why there is none."""
+    import calibrant
+    from calibrant.core.errors import InputError
+
+    source = rows.source
+    data = rows.suspected
+    if source.by is not None:
+        labels = getattr(rows, "by", None)
+        if labels is None:
+            return None, "--by goes with clusters where all rows are read, and this file is scanned"
+        data = {**data, "by": labels}
+    try:
+        with speaking(voice_of(replace(source, cluster=source.suspect))):
+            return calibrant.certify(**data, **asked), None
+    except InputError as error:
+        return None, str(error.problem)
 
 
 def _opened(source: Source, groups: tuple[str, ...]) -> AbstractContextManager[Rows]:
