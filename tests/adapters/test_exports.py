@@ -6,16 +6,19 @@ import sys
 import numpy as np
 import onnxruntime
 import pytest
+from sklearn.naive_bayes import GaussianNB
 
 from calibrant import (
     BetaRecalibrator,
     GuardedRecalibrator,
     IsotonicRecalibrator,
     PlattRecalibrator,
+    RecalibratedClassifier,
     TemperatureRecalibrator,
 )
 from calibrant.adapters import to_onnx
-from calibrant.repairs import ClassTemperatureRecalibrator, ConstantRecalibrator
+from calibrant.repairs import ConstantRecalibrator
+from calibrant.repairs.class_recalibrator import class_kinds
 
 RNG = np.random.default_rng(9)
 P = RNG.beta(0.7, 1.5, 400).round(3).clip(0.001, 0.999)  # with ties
@@ -73,6 +76,25 @@ def test_a_single_forecast_gives_a_constant(kind):
     assert forecasts(to_onnx(recalibrator), value) == pytest.approx(recalibrator.predict(value), rel=1e-12)
 
 
+@pytest.mark.parametrize(
+    "recalibrator",
+    [
+        PlattRecalibrator(on="logit"),
+        BetaRecalibrator(),
+        TemperatureRecalibrator(),
+        PlattRecalibrator(input_kind="score"),
+    ],
+    ids=["Platt", "beta", "temperature", "scores"],
+)
+def test_tiny_probabilities_keep_their_digits(recalibrator):
+    is_score = recalibrator.input_kind == "score"
+    recalibrator.fit(20.0 * P if is_score else P, Y)
+    value = np.linspace(-600.0, -20.0, 50) if is_score else np.logspace(-300, -2, 50)
+    expected = recalibrator.predict(value)
+    assert expected[expected > 0.0].min() < 1e-30
+    assert forecasts(to_onnx(recalibrator), value) == pytest.approx(expected, rel=1e-10, abs=0.0)
+
+
 @pytest.mark.parametrize("kind", [IsotonicRecalibrator, PlattRecalibrator])
 def test_scores_of_any_scale(kind):
     recalibrator = kind(input_kind="score").fit(1e6 + 40.0 * P, Y)
@@ -105,9 +127,17 @@ def test_what_is_not_fitted(name):
         to_onnx(type(RECALIBRATORS[name])())
 
 
-def test_what_has_no_graph():
-    with pytest.raises(ValueError, match="ClassTemperatureRecalibrator, which has no ONNX graph"):
-        to_onnx(ClassTemperatureRecalibrator())
+@pytest.mark.parametrize("kind", class_kinds().values())
+def test_maps_of_several_classes_have_no_graph(kind):
+    refused = rf"^recalibrator is a {kind.__name__}, which maps several classes and has no ONNX graph; .*to_sql"
+    with pytest.raises(ValueError, match=refused):
+        to_onnx(kind())
+
+
+@pytest.mark.parametrize("given", [None, IsotonicRecalibrator, RecalibratedClassifier(GaussianNB())])
+def test_what_has_no_graph(given):
+    with pytest.raises(ValueError, match=r"which has no ONNX graph; pass a fitted .* a RecalibratedClassifier$"):
+        to_onnx(given)
 
 
 def test_maps_are_told_by_what_they_are_and_not_by_their_names():

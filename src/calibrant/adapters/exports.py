@@ -54,8 +54,15 @@ def to_onnx(recalibrator: Recalibrator) -> Any:
     except ImportError as missing:
         raise ImportError("to_onnx needs onnx; install it with: pip install onnx") from missing
     # Here, so that nobody else loads scikit-learn for them; whoever has a recalibrator has loaded it.
+    from calibrant.repairs.class_recalibrator import ClassRecalibrator
     from calibrant.repairs.guard import GuardedRecalibrator
 
+    if isinstance(recalibrator, ClassRecalibrator):
+        raise InputError(
+            f"is a {type(recalibrator).__name__}, which maps several classes and has no ONNX graph",
+            argument="recalibrator",
+            remedy="score in a database, by its to_sql(columns), or in Python, by its predict()",
+        )
     kept: Any = recalibrator
     if isinstance(kept, GuardedRecalibrator):
         kept._check_fitted("to_onnx")
@@ -65,7 +72,8 @@ def to_onnx(recalibrator: Recalibrator) -> Any:
         raise InputError(
             f"is {type(kept).__name__}, which has no ONNX graph",
             argument="recalibrator",
-            remedy="export an isotonic, Platt, beta, temperature, constant or guarded recalibrator, or use to_sql",
+            remedy="pass a fitted isotonic, Platt, beta, temperature, constant or guarded recalibrator, such as the "
+            "recalibrator_ of a RecalibratedClassifier",
         )
     kept._check_fitted("to_onnx")
     graph = _Graph(onnx.helper, onnx.numpy_helper)
@@ -119,6 +127,13 @@ class _Graph:
             value = self.add("Clip", value, self.constant(clip), self.constant(1.0 - clip))
         return self.add("Log", value), self.add("Log", self.add("Sub", self.constant(1.0), value))
 
+    def expit(self, linear: str) -> str:
+        """Add 1 / (1 + exp(-z)) as `predict` computes it: Sigmoid loses the digits of what is close to 0."""
+        one = self.constant(1.0)
+        odds = self.add("Exp", self.add("Neg", self.add("Abs", linear)))
+        share = self.add("Where", self.add("GreaterOrEqual", linear, self.constant(0.0)), one, odds)
+        return self.add("Div", share, self.add("Add", one, odds))
+
     def place_among(self, borders: FloatArray, value: str) -> str:
         """Add how many of rising borders a value reaches, found by halving: memory grows with the rows alone."""
         rounds = int(borders.size).bit_length()
@@ -159,7 +174,7 @@ def _platt(graph: _Graph, fitted: PlattRecalibrator, value: str) -> str:
         return graph.everywhere(float(fitted.predict([0.5])[0]), value)
     if fitted.on == "logit":
         value = graph.add("Sub", *graph.logarithms(value, fitted.clip))
-    return graph.add("Sigmoid", graph.linear(value, fitted.slope_, fitted.centre_, fitted.level_))
+    return graph.expit(graph.linear(value, fitted.slope_, fitted.centre_, fitted.level_))
 
 
 def _beta(graph: _Graph, fitted: BetaRecalibrator, value: str) -> str:
@@ -167,12 +182,12 @@ def _beta(graph: _Graph, fitted: BetaRecalibrator, value: str) -> str:
     for slope, logarithm in zip((fitted.a_, -fitted.b_), graph.logarithms(value, fitted.clip), strict=True):
         if slope != 0.0:
             linear = graph.add("Add", linear, graph.add("Mul", logarithm, graph.constant(slope)))
-    return graph.add("Sigmoid", linear)
+    return graph.expit(linear)
 
 
 def _temperature(graph: _Graph, fitted: TemperatureRecalibrator, value: str) -> str:
     logit = graph.add("Sub", *graph.logarithms(value, fitted.clip))
-    return graph.add("Sigmoid", graph.add("Div", logit, graph.constant(fitted.temperature_)))
+    return graph.expit(graph.add("Div", logit, graph.constant(fitted.temperature_)))
 
 
 def _constant(graph: _Graph, fitted: ConstantRecalibrator, value: str) -> str:
