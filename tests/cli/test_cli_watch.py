@@ -299,6 +299,22 @@ def test_a_damaged_state_is_no_state(harm, days, tmp_path):
     assert state.read_text() == harmed
 
 
+@pytest.mark.parametrize("form", ["calibrant/watch/1", "calibrant/monitor/1"])
+def test_a_state_of_a_newer_version_asks_for_an_update(form, days, tmp_path):
+    state = tmp_path / "state.json"
+    watched(days, *DAYS, "--state", state)
+    newer = state.read_text().replace(form, f"{form[:-1]}2")
+    state.write_text(newer)
+    found = call("watch", days, *DAYS, "--state", state)
+    assert (found.exit_code, found.stdout) == (2, "")
+    said = " ".join(found.stderr.split())
+    assert (
+        f"was written by a newer version of calibrant ({form[:-1]}2); this one reads {form}; update calibrant" in said
+    )
+    assert "another file" not in said
+    assert state.read_text() == newer
+
+
 def test_two_programs_cannot_use_one_state(days, tmp_path):
     state = tmp_path / "state.json"
     with Watch(Monitor(max_error=0.05), every="day", state=state):

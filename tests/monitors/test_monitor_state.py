@@ -263,7 +263,11 @@ def test_what_was_changed_on_purpose_is_refused_in_words_or_is_a_monitor(make):
         ("[1, 2]", "this text does not hold the state of a monitor (calibrant/monitor/1)"),
         ('{"a": 1}', "this text does not hold the state of a monitor (calibrant/monitor/1)"),
         ('{"format": "other/1"}', "this text does not hold the state of a monitor"),
-        ('{"format": "calibrant/monitor/2"}', "was written by a newer version of calibrant (calibrant/monitor/2)"),
+        (
+            '{"format": "calibrant/monitor/2"}',
+            "this state was written by a newer version of calibrant (calibrant/monitor/2); this one reads "
+            "calibrant/monitor/1; update calibrant, as in: pip install --upgrade calibrant",
+        ),
         ('{"format": "calibrant/monitors/1"}', "this text holds calibrant/monitors/1, not calibrant/monitor/1"),
         ('{"format": "calibrant/monitor/0"}', "this text holds calibrant/monitor/0, not calibrant/monitor/1"),
         ('{"format": "calibrant/monitor/1", "state": {}}', "instead of checksum, format and state"),

@@ -489,7 +489,10 @@ DAMAGED = {
         "schema is 'calibrant/1', this version of",
     ),
     "NaN": (lambda: '{"schema": NaN}', "NaN is not a number"),
-    "version": (damaged(lambda d: d.update(schema="calibrant-recalibrator/2")), "schema is 'calibrant-recalibrator/2'"),
+    "version": (
+        damaged(lambda d: d.update(schema="calibrant-recalibrator/2")),
+        "^this recalibrator was written by a newer version of calibrant .*; update calibrant",
+    ),
     "type": (damaged(lambda d: d.update(type="Tally")), "type is 'Tally', not a Recalibrator"),
     "no type": (damaged(lambda d: d.pop("type")), "type is missing from this recalibrator"),
     "no fitted": (damaged(lambda d: d.pop("fitted")), "fitted is missing from this recalibrator"),

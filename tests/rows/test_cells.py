@@ -430,7 +430,12 @@ class TestParquet:
             ("{", "does not hold cells as this version"),
             ("[" * 100_000, "does not hold cells as this version"),
             ('["calibrant/cells/1"]', "does not hold cells as this version"),
-            ('{"format": "calibrant/cells/2"}', "does not hold cells as this version"),
+            ('{"format": "calibrant/cells/0"}', "does not hold cells as this version"),
+            (
+                '{"format": "calibrant/cells/2", "more": 1}',
+                "cells.parquet was written by a newer version of calibrant (calibrant/cells/2); this one reads "
+                "calibrant/cells/1; update calibrant, as in: pip install --upgrade calibrant",
+            ),
             ('{"format": "calibrant/cells/1"}', "it has the facts  instead of binary_outcomes, bits, unit_weights"),
             (FACTS.replace("true", '"yes"', 1), "unit_weights is 'yes', not true or false"),
             (FACTS.replace('"bits": 2', '"bits": 2.5'), "bits must be a whole number from 0 to 61, got 2.5"),

@@ -140,5 +140,16 @@ class InputError(CalibrantError):
         return Phrase("{named} {problem}", named=named, problem=self.problem)
 
 
+def refuse_newer(what: str, said: Any, form: str) -> None:
+    """Refuse what a newer version of calibrant wrote, by the name of its form; other names pass."""
+    family, _, version = form.rpartition("/")
+    theirs, _, other = said.rpartition("/") if isinstance(said, str) else ("", "", "")
+    if theirs == family and other.isascii() and other.isdigit() and len(other) < 9 and int(other) > int(version):
+        raise InputError(
+            f"{what} was written by a newer version of calibrant ({said}); this one reads {form}",
+            remedy="update calibrant, as in: pip install --upgrade calibrant",
+        )
+
+
 class UndefinedError(InputError):
     """What was asked for is not defined on these rows, and is on others: a report may leave it out."""

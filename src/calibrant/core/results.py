@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, NoReturn, Self, TypeVar
 import numpy as np
 
 from calibrant.core.codec import fields_of, plain_record, rebuilt_record
-from calibrant.core.errors import InputError
+from calibrant.core.errors import InputError, refuse_newer
 from calibrant.core.frames import FromFrames
 from calibrant.core.types import Label
 
@@ -190,6 +190,7 @@ class Result(Checked):
         if not isinstance(data, dict):
             raise InputError(f"a {cls.__name__} is rebuilt from the dict that its to_dict() returned, got {data!r}")
         if data.get("schema", SCHEMA) != SCHEMA:
+            refuse_newer("this result", data["schema"], SCHEMA)
             raise InputError(
                 f"is {data['schema']!r}, this version of calibrant reads {SCHEMA!r}",
                 argument="schema",

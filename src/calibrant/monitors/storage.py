@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.core.errors import CalibrantError, InputError
+from calibrant.core.errors import CalibrantError, InputError, refuse_newer
 from calibrant.core.types import BoolArray, FloatArray, IntArray
 from calibrant.monitors.families import LEAST_BITS
 from calibrant.monitors.periods import PeriodLabel, period_label
@@ -92,6 +92,7 @@ def unsealed(text: Any, form: str) -> Record:
         raise damaged(f"it is no whole JSON text ({error})") from error
     said = found.get("format") if isinstance(found, dict) else None
     if said != form:
+        refuse_newer("this state", said, form)
         raise InputError(_other_form(said, form), remedy=_REMEDY)
     if sorted(found) != ["checksum", "format", "state"]:
         raise damaged(f"it holds {', '.join(sorted(found))} instead of checksum, format and state")
@@ -111,12 +112,8 @@ def _refuse_constant(word: str) -> NoReturn:
 
 
 def _other_form(said: Any, form: str) -> str:
-    family, _, version = form.rpartition("/")
     if not isinstance(said, str) or not said.startswith("calibrant/"):
         return f"this text does not hold the state of a monitor ({form})"
-    theirs, _, other = said.rpartition("/")
-    if theirs == family and other.isascii() and other.isdigit() and len(other) < 9 and int(other) > int(version):
-        return f"this state was written by a newer version of calibrant ({said}); this one reads {form}"
     return f"this text holds {said}, not {form}"
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic as time_now
 from typing import Any
 
-from calibrant.core.errors import CalibrantError, InputError
+from calibrant.core.errors import CalibrantError, InputError, refuse_newer
 from calibrant.core.files import check_target, replacing
 from calibrant.core.types import ArrayLike, ClassLabel
 from calibrant.core.words import printable
@@ -20,6 +20,7 @@ from calibrant.monitors.done import Done, Mark, content_of, file_version, name_o
 from calibrant.monitors.monitor import Monitor
 from calibrant.monitors.periods import PeriodLabel, due_after, is_after
 from calibrant.monitors.results import Reading
+from calibrant.monitors.state import FORMAT
 from calibrant.monitors.storage import sealed, unsealed
 from calibrant.rows.checks import check_choice
 from calibrant.rows.intake import RowsLike
@@ -241,6 +242,11 @@ class Watch:
             return
         with self._blaming():
             found = json.loads(self._state.read_text(encoding="utf-8"))
+        for part, form in (("watch", _FORMAT), ("monitor", FORMAT)):
+            held = found.get(part) if isinstance(found, dict) else None
+            if isinstance(held, dict):
+                refuse_newer(f"the state {printable(self._state)}", held.get("format"), form)
+        with self._blaming():
             if not isinstance(found, dict) or sorted(found) != ["monitor", "watch"]:
                 raise InputError("it holds something else")
             kept = unsealed(json.dumps(found["watch"]), _FORMAT).only(*_KEPT)

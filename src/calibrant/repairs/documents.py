@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.core.errors import InputError
+from calibrant.core.errors import InputError, refuse_newer
 
 _READERS = {
     "calibrant-recalibrator/1": "it is a recalibrator of events: Recalibrator.from_json() reads it",
@@ -30,6 +30,7 @@ def read_document(text: str, schema: str) -> dict[str, Any]:
     if not isinstance(data, dict) or "schema" not in data:
         raise InputError("is JSON, but not a recalibrator", argument="text", remedy="pass what to_json() returned")
     if data["schema"] != schema:
+        refuse_newer("this recalibrator", data["schema"], schema)
         raise InputError(
             f"is {data['schema']!r}, this version of calibrant reads {schema!r}",
             argument="schema",

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from calibrant.core.errors import CalibrantError, InputError
+from calibrant.core.errors import CalibrantError, InputError, refuse_newer
 from calibrant.core.files import replacing
 from calibrant.core.frames import frames_follow
 from calibrant.core.kernels import cell_totals, rounder_of
@@ -202,7 +202,9 @@ class Cells(Totals):
                 raise InputError(f"{name} is not a Parquet file, or a damaged one: {error}") from error
             except (ValueError, RecursionError):
                 facts = None
-        if not isinstance(facts, dict) or facts.pop("format", None) != _FORMAT or names != list(CELL_COLUMNS):
+        said = facts.pop("format", None) if isinstance(facts, dict) else None
+        refuse_newer(name, said, _FORMAT)
+        if said != _FORMAT or names != list(CELL_COLUMNS):
             raise InputError(
                 f"{name} does not hold cells as this version of calibrant writes them ({_FORMAT})",
                 remedy="rows are read by scan(), cells by the version that wrote them",
