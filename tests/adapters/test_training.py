@@ -1,6 +1,7 @@
 """`CalibrationMetric`: batches and processes add up, with torch where it is installed."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -102,22 +103,49 @@ def damaged(**changes):
     return {**state, **changes}
 
 
+def changed(**columns):
+    return damaged(cells={**damaged()["cells"], **columns})
+
+
+def without(column):
+    return {name: values for name, values in damaged()["cells"].items() if name != column}
+
+
+CELLS = len(damaged()["cells"]["index"])
+
+
 @pytest.mark.parametrize(
     ("state", "message"),
     [
         ({}, "^state is not what state_dict"),
         ([1], "^state is not what state_dict"),
-        (damaged(format="calibrant/metric/2"), "^state is not what state_dict"),
+        (damaged(format="calibrant/metric/0"), "^state is not what state_dict"),
+        (damaged(format=np.array([1, 2])), "^state is not what state_dict"),
+        (
+            damaged(format="calibrant/metric/2"),
+            r"^state was written by a newer version of calibrant \(calibrant/metric/2\); .*; update calibrant",
+        ),
         ({name: value for name, value in damaged().items() if name != "classes"}, "^state is not what state_dict"),
         (damaged(classes=None), "^state is damaged"),
         (damaged(classes=1), "^state is damaged: classes "),
         (damaged(classes=2.5), "^state is damaged: classes "),
+        (damaged(classes=10**30), "^state is damaged: classes "),
         (damaged(bits=13), "^bits is 12 here and 13 there"),
-        (damaged(cells={}), "^state is damaged"),
-        (damaged(cells=[1, 2]), "^state is damaged"),
-        (damaged(cells={**damaged()["cells"], "outcome": [-1.0] * 500}), "^state is damaged"),
-        (damaged(cells={**damaged()["cells"], "rows": [0.5]}), "^state is damaged"),
-        (damaged(cells={**damaged()["cells"], "bits": 13}), "^state is damaged"),
+        (damaged(bits=np.array([12, 12])), "^bits is 12 here and "),
+        (damaged(cells={}), "^state is damaged: its cells lack columns; pass what state_dict"),
+        (damaged(cells=[1, 2]), "^state is damaged: its cells lack columns"),
+        (damaged(cells=np.array([1, 2])), "^state is damaged: its cells lack columns"),
+        (damaged(cells=without("weight")), "^state is damaged: its cells lack columns"),
+        (damaged(cells=without("bits")), "^state is damaged: it has the facts"),
+        (changed(weight=1.5), "^state is damaged: its column weight is no list of numbers"),
+        (changed(weight=[10**30]), "^state is damaged: its column weight is no list of numbers"),
+        (changed(weight=[[1.0], [1.0, 2.0]]), "^state is damaged: its column weight is no list of numbers"),
+        (changed(rows=[1.5]), "^state is damaged: its column rows is no list of whole numbers"),
+        (changed(outcome=True), "^state is damaged: its column outcome is no list of numbers"),
+        (changed(outcome=[0.0, 1.0]), r"^state is damaged: its column outcome holds 2 numbers, and index \d+; "),
+        (changed(outcome=[math.nan] * CELLS), r"^state is damaged: outcome\[0\] is nan, not a finite number"),
+        (changed(outcome=[-1.0] * CELLS), r"^state is damaged: outcome\[0\]"),
+        (changed(bits=13), "^state is damaged: "),
     ],
 )
 def test_a_damaged_state_is_refused_and_changes_nothing(state, message):
@@ -137,6 +165,9 @@ def test_a_damaged_state_is_refused_and_changes_nothing(state, message):
         ([0.5, 0.6], [0], r"^target has 1 value"),
         ([0, 1], [0.2, 0.7], r"^preds are all 0 or 1, and target are not; pass forecasts first"),
         ([[0.2, 0.3, 0.5]], [3], r"^target\[0\] is 3, and preds has columns 0 to 2"),
+        ([[0.2, 0.3, 0.5]], [-100], r"^target\[0\] is -100, .*leave out rows without one, such as padding$"),
+        (None, [1], r"^preds is None; pass both, as in update\(preds, target\)$"),
+        ([0.5], None, r"^target is None; pass both"),
         ([[0.2, 0.3, 0.5]], [[0, 1, 0]], r"^target has shape \(1, 3\)"),
         ([[0.2, 0.3, 0.1]], [1], r"^preds\[0\] adds up to 0.6 .*; pass probabilities: "),
         ([[2.0, -3.0, 0.1]], [1], r"^preds\[0\] is 2 in column 0, .*: apply a softmax "),
@@ -287,6 +318,34 @@ def test_an_empty_batch_adds_nothing(shape):
         metric.update(np.empty(shape), np.empty(0, dtype=int))
         metric.update(np.empty(shape), np.empty(0, dtype=int), np.empty(0))
         assert metric.state_dict() == before
+
+
+def test_an_empty_list_adds_nothing():
+    metric = filled(batches(1))
+    before = metric.state_dict()
+    metric.update([], [])
+    metric.update([], [], [])
+    assert metric.state_dict() == before
+    with pytest.raises(calibrant.InputError, match=r"^preds is empty"):
+        metric.update([], [], [1.0])
+
+
+@pytest.mark.parametrize("mask", [[0.0, 0.0], [0, 0], [False, False]])
+def test_a_batch_of_weight_zero_adds_nothing_and_is_checked(mask):
+    for metric in (CalibrationMetric(), filled(batches(1))):
+        before = metric.state_dict()
+        metric.update([0.2, 0.7], [0, 1], mask)
+        metric.update(np.array([[0.2], [0.7]]), [0, 1], np.array(mask)[:, None])
+        assert metric.state_dict() == before
+        with pytest.raises(calibrant.InputError, match=r"^preds\[1\] is 1.7, outside \[0, 1\]"):
+            metric.update([0.2, 1.7], [0, 1], mask)
+        with pytest.raises(calibrant.InputError, match=r"^sample_weight has 2 values"):
+            metric.update([0.2, 0.7, 0.9], [0, 1, 1], mask)
+    with pytest.raises(calibrant.InputError, match=r"^preds are about the top label of 3 classes"):
+        metric.update([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]], [0, 1], mask)
+    kept = filled(batches(1))
+    kept.update([0.2, 0.7, 0.4], [0, 1, 1], [True, False, True])
+    assert kept.compute()["rows"] == 502
 
 
 def test_sum_adds_metrics_up():

@@ -11,11 +11,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from calibrant.core.errors import CalibrantError, InputError, UndefinedError
+from calibrant.core.errors import CalibrantError, InputError, UndefinedError, refuse_newer
 from calibrant.core.voices import Option, Phrase, Voice
 from calibrant.rows.asked import asked_of_classes
 from calibrant.rows.cells import CELL_COLUMNS, CELL_FACTS, Cells
-from calibrant.rows.checks import Observations, check_confidence, check_number, check_observations
+from calibrant.rows.checks import MOST_ROWS, Observations, check_confidence, check_number, check_observations
 from calibrant.rows.grids import Grid
 from calibrant.rows.matrices import shape_of
 
@@ -64,7 +64,7 @@ class CalibrationMetric:
         self._classes: int | None = None  # of the rows so far: two are one event, more a top label
 
     def update(self, preds: Any, target: Any, sample_weight: Any = None) -> None:
-        """Add a batch; an empty one adds nothing, and one that is refused changes nothing.
+        """Add a batch; an empty one adds nothing, nor does one of weight zero, and one that is refused changes nothing.
 
         Parameters
         ----------
@@ -75,11 +75,17 @@ class CalibrationMetric:
         target : tensor or array-like of shape (n,) or (n, 1)
             Outcomes: 0/1, booleans or fractions; the number of the class for K columns.
         sample_weight : tensor or array-like of shape (n,) or (n, 1), optional
-            Weights fixed beforehand.
+            Weights fixed beforehand; a mask of booleans or of 0 and 1 leaves rows out.
         """
+        for name, values in (("preds", preds), ("target", target)):
+            if values is None:
+                raise InputError("is None", argument=name, remedy="pass both, as in update(preds, target)")
         given = [None if each is None else _flat(each) for each in (target, preds, sample_weight)]
-        if all(each is None or shape_of(each)[:1] == (0,) for each in given):
+        if all(map(_is_empty, given[: 2 if sample_weight is None else 3])):
             return  # as masks leave it
+        is_masked = _is_zero(given[2])
+        if is_masked:
+            given[2] = np.ones(len(given[2]))  # its rows are checked like others
         try:
             rows = _checked(*given)
         except InputError as error:
@@ -91,6 +97,8 @@ class CalibrationMetric:
                 argument="preds",
                 remedy="use a metric for each, or reset() first",
             )
+        if is_masked:
+            return
         batch = Cells.from_rows(rows, Grid(self.bits, 0.0, 1.0))
         self._cells = batch if self._cells is None else self._cells + batch
         self._classes = classes
@@ -192,7 +200,9 @@ class CalibrationMetric:
     def load_state_dict(self, state: Any) -> Self:
         """Replace the totals by those of `state_dict`, and return the metric; what no rows can have is refused."""
         fields = {"bits", "classes", "cells"}
-        if not isinstance(state, Mapping) or state.get("format") != _FORMAT or not fields <= state.keys():
+        said = state.get("format") if isinstance(state, Mapping) else None
+        refuse_newer("state", said, _FORMAT)
+        if not isinstance(said, str) or said != _FORMAT or not fields <= state.keys():
             raise InputError("is not what state_dict() returned", argument="state", remedy=f"its format is {_FORMAT}")
         self._check_same("bits", state["bits"])
         held = state["cells"]
@@ -200,10 +210,9 @@ class CalibrationMetric:
             self.reset()
             return self
         try:
-            classes = int(check_number(state["classes"], "classes", low=2, whole=True))
-            columns = {name: np.array(held[name], dtype=np.int64 if name in _WHOLE else None) for name in CELL_COLUMNS}
-            loaded = Cells.from_columns({name: value for name, value in held.items() if name not in columns}, columns)
-        except (CalibrantError, KeyError, TypeError, ValueError) as error:
+            classes = int(check_number(state["classes"], "classes", low=2, high=MOST_ROWS, whole=True))
+            loaded = _restored(held)
+        except CalibrantError as error:
             raise InputError(
                 f"is damaged: {error}", argument="state", remedy="pass what state_dict() returned"
             ) from error
@@ -227,8 +236,27 @@ class CalibrationMetric:
 
     def _check_same(self, setting: str, other: Any) -> None:
         own = getattr(self, setting)
-        if other != own:
+        if not isinstance(other, (int, float)) or other != own:
             raise InputError(f"is {own} here and {other} there", argument=setting, remedy="use the same everywhere")
+
+
+def _restored(held: Any) -> Cells:
+    """Return the cells of a state; what cannot be read as their columns is refused."""
+    if not isinstance(held, Mapping) or not held.keys() >= set(CELL_COLUMNS):
+        raise InputError("its cells lack columns")
+    columns = {}
+    for name in CELL_COLUMNS:
+        try:
+            columns[name] = column = np.array(held[name])
+        except (TypeError, ValueError, RuntimeError):  # lists of different lengths, tensors of another device
+            column = np.empty(())
+        if column.ndim != 1 or column.dtype.kind not in ("i" if name in _WHOLE else "if"):
+            raise InputError(f"its column {name} is no list of {'whole ' if name in _WHOLE else ''}numbers")
+    sizes = {name: column.size for name, column in columns.items()}
+    other = next((name for name, size in sizes.items() if size != sizes["index"]), None)
+    if other is not None:
+        raise InputError(f"its column {other} holds {sizes[other]:,} numbers, and index {sizes['index']:,}")
+    return Cells.from_columns({name: value for name, value in held.items() if name not in columns}, columns)
 
 
 class _InLoops(Voice):
@@ -260,6 +288,18 @@ def _flat(values: Any) -> Any:
         values = values.detach().cpu()
         values = values.double() if values.is_floating_point() else values  # numpy knows no bfloat16
     return np.asarray(values).reshape(-1) if shape_of(values)[1:] == (1,) else values
+
+
+def _is_empty(values: Any) -> bool:
+    return shape_of(values)[:1] == (0,) or (isinstance(values, (list, tuple)) and not values)
+
+
+def _is_zero(weight: Any) -> bool:
+    """Whether no row of a batch counts."""
+    if weight is None or _is_empty(weight):
+        return False
+    values = np.asarray(weight)
+    return values.ndim == 1 and values.dtype.kind in "biuf" and not values.any()
 
 
 def _classes_in(preds: Any) -> int:
@@ -306,5 +346,5 @@ def _check_numbers_of_classes(target: Any, count: int) -> None:
             argument="y_true",
             position=int(wrong[0]),
             value=int(labels[wrong[0]]),
-            remedy="pass the number of the column of each row's class",
+            remedy="pass the number of the column of each row's class, and leave out rows without one, such as padding",
         )
