@@ -77,3 +77,17 @@ def test_curves_side_by_side_are_those_one_by_one():
     found = isotonic_curves(values, weight)
     for line, curve in zip(values, found, strict=True):
         np.testing.assert_allclose(curve, isotonic_regression(line, weights=weight.astype(float)).x, atol=1e-12)
+
+
+@pytest.mark.parametrize("increasing", [True, False])
+@pytest.mark.parametrize("smallest", [1e-320, 5e-324, 1.0])
+def test_steps_stay_between_the_values_that_they_join(smallest, increasing):
+    rng = np.random.default_rng(5)
+    for size in (2, 3, 8, 40):
+        for values in (rng.random((50, size)), np.full((1, size), 0.1)):
+            for line, curve in zip(values, isotonic_curves(values, np.full(size, smallest)), strict=True):
+                found = isotonic_fit(line, rng.integers(1, 4, size) * smallest, increasing=increasing)
+                for begin, end, level in zip(found.borders, found.borders[1:], found.level, strict=False):
+                    assert line[begin:end].min() <= level <= line[begin:end].max()
+                assert (np.diff(found.curve) * (1 if increasing else -1) >= 0.0).all()
+                assert line.min() <= curve.min() <= curve.max() <= line.max()

@@ -76,5 +76,7 @@ def _joined(
         if apart is not None:
             apart = apart[first[1:] - 1]
         total, weight = np.add.reduceat(total, first), np.add.reduceat(weight, first)
-        starts, level = starts[first], total / weight
+        # Neighbours that are joined fall, from the first to the last: rounding takes no mean of theirs out of between.
+        last = np.append(first[1:], level.size) - 1
+        starts, level = starts[first], np.clip(total / weight, level[last], level[first])
     return starts, level, weight
