@@ -248,21 +248,56 @@ def test_an_engine_that_fails_is_asked_in_sql(error, label_first, way, spied, mo
         assert groups.groups == tuple(np.unique(GROUP))
 
 
-def test_an_interruption_of_the_engine_is_one_of_the_program(way, monkeypatch):
-    if way == "in SQL":
-        monkeypatch.setattr("calibrant.engines.duckdb.STREAM_ROWS", 0)
+class Breaking:
+    """A connection to DuckDB, and a relation, of which each step may raise an error instead of handing over rows."""
 
-    class Reader:
-        def __iter__(self):
-            raise pa.ArrowInvalid("INTERRUPT Error: Query interrupted")
+    def __init__(self, step, error):
+        self.step, self.error = step, error
 
-        def close(self):
-            pass
+    def _reach(self, step):
+        if step == self.step:
+            raise self.error
+        return self
 
-    relation = type("Relation", (), {"to_arrow_reader": lambda *_: Reader()})
+    def sql(self, _):
+        return self._reach("asked")
+
+    execute = sql
+
+    def to_arrow_reader(self, _):
+        return self._reach("handed over")
+
+    def fetchnumpy(self):
+        return self._reach("handed over")._reach("read")
+
+    def __iter__(self):
+        self._reach("read")
+        return iter([])
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize("step", ["asked", "handed over", "read"])
+def test_a_frame_that_the_engine_cannot_read_is_refused_by_its_name(step, monkeypatch):
     with scan(pa.table({"y": OUTCOME, "p": FORECAST}), y_true="y", y_prob="p") as rows:
-        connection = type("Connection", (), {"sql": lambda *_: relation()})()
-        monkeypatch.setattr(rows._engine, "_connection", connection)
+        breaking = Breaking(step, duckdb.OutOfMemoryException("Out of Memory Error: no room"))
+        monkeypatch.setattr(rows._engine, "_connection", breaking)
+        with pytest.raises(ValueError, match=r"the Table cannot be read: .*no room"):
+            calibrant.certify(rows, max_error=0.05)
+
+
+@pytest.mark.parametrize(
+    ("step", "error"),
+    [
+        ("asked", duckdb.InterruptException("Query interrupted")),
+        ("handed over", duckdb.InterruptException("Query interrupted")),
+        ("read", pa.ArrowInvalid("INTERRUPT Error: Query interrupted")),
+    ],
+)
+def test_an_interruption_of_the_engine_is_one_of_the_program(step, error, monkeypatch):
+    with scan(pa.table({"y": OUTCOME, "p": FORECAST}), y_true="y", y_prob="p") as rows:
+        monkeypatch.setattr(rows._engine, "_connection", Breaking(step, error))
         with pytest.raises(KeyboardInterrupt):
             rows.histogram(FIRST_GRID)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy.typing as npt
@@ -171,25 +171,12 @@ class DuckDBEngine(Engine):
 
     def run(self, statement: str) -> Mapping[str, npt.NDArray[Any]]:
         """Run one statement on the relation's connection."""
-        import duckdb
-
-        if self._file is not None:
-            self._choose(statement)
-            with explaining(self._file):
-                return self._fetched(statement)
-        try:
+        with self._asking(statement):
             return self._fetched(statement)
-        except duckdb.Error as error:
-            raise TableError(f"cannot be read: {first_line(error)}", table=self.name) from error
 
     def batches(self, statement: str) -> Iterator[Any]:
         """Run one statement on the connection of a file or frame, and hand over batches as they come."""
-        assert self._connection is not None  # the rows are not those of somebody else's
-        if self._file is None:
-            yield from self._streamed(statement)
-            return
-        self._choose(statement)
-        with explaining(self._file):
+        with self._asking(statement):
             yield from self._streamed(statement)
 
     def listed(self, names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -213,20 +200,29 @@ class DuckDBEngine(Engine):
         """Close the file; a connection that was handed in stays open."""
         self._held.close()
 
-    def _choose(self, statement: str) -> None:
-        """Read the columns that a statement names; where a label looks like one, one more."""
-        assert self._file is not None
-        self._file.choose(column for column in self.columns if self.quoted(column) in statement)
+    @contextmanager
+    def _asking(self, statement: str) -> Iterator[None]:
+        """Read the columns that a statement names, and say which table cannot be read where it fails."""
+        import duckdb
 
-    def _streamed(self, statement: str) -> Iterator[Any]:
-        assert self._connection is not None
-        reader = self._connection.sql(statement).to_arrow_reader(BATCH_ROWS)
+        if self._file is not None:
+            # Which columns these are is told from their names in it; where a label looks like one, one more.
+            self._file.choose(column for column in self.columns if self.quoted(column) in statement)
         try:
-            yield from reader
+            with nullcontext() if self._file is None else explaining(self._file):
+                yield
         except Exception as error:
             if INTERRUPTED.search(str(error)):
                 raise KeyboardInterrupt from error  # which DuckDB keeps to itself
+            if isinstance(error, duckdb.Error):
+                raise TableError(f"cannot be read: {first_line(error)}", table=self.name) from error
             raise
+
+    def _streamed(self, statement: str) -> Iterator[Any]:
+        assert self._connection is not None  # the rows are not those of somebody else's
+        reader = self._connection.sql(statement).to_arrow_reader(BATCH_ROWS)
+        try:
+            yield from reader
         finally:
             reader.close()
 
