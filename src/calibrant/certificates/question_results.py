@@ -183,16 +183,18 @@ class QuestionCertificates(OfQuestions, JointVerdict, Result):
         elif self.verdict == "refuted":
             refuted = [each for each, said in zip(self.questions, self.verdicts, strict=True) if said == "refuted"]
             named = ", ".join(printable(each) for each in refuted[:3]) + (", ..." if len(refuted) > 3 else "")
-            finding = f"with {level} confidence the {measure} is above {limit} for {named}"
+            what = kind.noun if len(refuted) == 1 else kind.plural
+            finding = f"with {level} confidence the {measure} is above {limit} for {what} {named}"
         else:
             finding = f"these rows do not show whether the {measure} {kind.every} is at most {limit}"
         method, unit = f"{self.certificates[0].method} method", _unit_said(self.relative_to)
-        settled = f" Least settled: {printable(self.least_settled)}." if self.verdict == "undecided" else ""
+        worst = self.named_question(self.worst)
+        settled = f" Least settled: {self.named_question(self.least_settled)}." if self.verdict == "undecided" else ""
         return [
             f"{self.verdict.capitalize()}: {finding} ({self._count_said()}, {self.rows:,} rows, {method}).",
-            f"The largest error on these rows is {short_estimate(self.estimate)}, for {printable(self.worst)}; the "
-            f"population's lies between {lower_said(self.joint_lower)} and {upper_said(self.joint_upper)}{unit}, each "
-            f"limit with {level} confidence and for all {kind.plural} together.{settled}",
+            f"The largest error on these rows is {short_estimate(self.estimate)}, for {worst}; "
+            f"the population's lies between {lower_said(self.joint_lower)} and {upper_said(self.joint_upper)}{unit}, "
+            f"each limit with {level} confidence and for all {kind.plural} together.{settled}",
             *self.promises(),
             self.assumed(),
             f"One by one, all verdicts of certified hold together with {level} confidence, and all of refuted; so do "
@@ -293,7 +295,7 @@ class QuestionIntervals(OfQuestions, OfShares, Result):
             [
                 f"With {level} confidence the largest {error_said(first)} {kind.every} {limits} "
                 f"({self._count_said()}, {self.rows:,} rows, {first.method} method).",
-                f"On these rows it is {short_estimate(self.estimate)}, for {printable(self.worst)}.",
+                f"On these rows it is {short_estimate(self.estimate)}, for {self.named_question(self.worst)}.",
                 *self.promises(),
                 f"This assumes that {'; '.join(assumed)}.",
                 f"Limits of each of the {kind.plural}, with {each_level} confidence each, which hold together:",

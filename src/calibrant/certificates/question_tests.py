@@ -19,7 +19,7 @@ from calibrant.core.progress import track
 from calibrant.core.results import UNIT, Result
 from calibrant.core.types import FloatArray, IntArray, Label
 from calibrant.core.voices import Either
-from calibrant.core.words import in_columns, printable
+from calibrant.core.words import in_columns
 from calibrant.measures.questions import OfQuestions
 from calibrant.measures.weighted import cutoff_calibration_error
 from calibrant.rows.checks import Observations
@@ -118,9 +118,9 @@ class QuestionTests(OfQuestions, Result):
         return "\n".join(
             [
                 self.finding(),
-                f"The largest Cutoff error is {self.estimate:.4g}, for {printable(self.worst)}. A large p-value is no "
-                f"certificate of calibration: only {Either('certify()', 'calibrant certify')} says how large the error "
-                "may be.",
+                f"The largest Cutoff error is {self.estimate:.4g}, for {self.named_question(self.worst)}. A large "
+                f"p-value is no certificate of calibration: only {Either('certify()', 'calibrant certify')} says how "
+                "large the error may be.",
                 f"This assumes that {'; '.join(self.assumptions)}.",
                 *(f"Note: {note}" for note in self.notes),
                 f"The joint p-value is about {how}; each question by itself:",

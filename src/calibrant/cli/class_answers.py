@@ -46,7 +46,7 @@ def question_verdicts_said(found: QuestionCertificates, besides: Sequence[str] =
         in_columns((noun, "estimate", "lower", "upper", "verdict"), rows),
         *_left_out(found),
         *found.one_by_one(),
-        f"For {printable(found.worst)}: {where[0].lower()}{where[1:]}",
+        f"For {found.named_question(found.worst)}: {where[0].lower()}{where[1:]}",
         *found.promises(),
         *cautioned(found.cautions[:MOST_CAUTIONS]),
         *_more(len(found.cautions) - MOST_CAUTIONS, "caution"),
@@ -63,7 +63,7 @@ def question_measures_said(found: QuestionMeasures) -> list[str]:
     where = worst.worst_interval.where()
     return [
         *str(found).splitlines(),
-        f"For {printable(found.worst)}: {where[0].lower()}{where[1:]}",
+        f"For {found.named_question(found.worst)}: {where[0].lower()}{where[1:]}",
         next_step("these numbers are about these rows; calibrant certify --max-error judges cases to come"),
     ]
 

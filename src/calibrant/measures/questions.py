@@ -57,6 +57,10 @@ class OfQuestions(PerPart[Any]):
     def _estimates(self) -> tuple[float, ...]:
         return tuple(each.estimate for each in self._all())
 
+    def named_question(self, question: Any) -> str:
+        """Name one of the questions in a sentence, where a label alone, such as 8, would read like a number."""
+        return f"{self.described.noun} {printable(question)}"
+
     def _count_said(self) -> str:
         count, kind = len(self.questions), self.described
         return f"{count:,} {kind.noun if count == 1 else kind.plural}"
@@ -142,7 +146,7 @@ class QuestionMeasures(_MeasuredQuestions, Result):
         ]
         finding = (
             f"The largest Cutoff error {self.described.every} is {measured(self.estimate)}, for "
-            f"{printable(self.worst)} ({self._count_said()}, {counted(self.measures[0].rows, 'row')})."
+            f"{self.named_question(self.worst)} ({self._count_said()}, {counted(self.measures[0].rows, 'row')})."
         )
         table = in_columns((self.described.noun, *_SHOWN), lines)
         return "\n".join([finding, table, *self._left_out(), *self.promises()])
@@ -181,6 +185,8 @@ class QuestionWorstIntervals(_MeasuredQuestions, Result):
 
     def __str__(self) -> str:
         worst = self[self.worst]
-        return "\n".join([f"Worst for {printable(self.worst)}, of {self._count_said()}. {worst}", *self.promises()])
+        return "\n".join(
+            [f"Worst for {self.named_question(self.worst)}, of {self._count_said()}. {worst}", *self.promises()]
+        )
 
     __repr__ = __str__
