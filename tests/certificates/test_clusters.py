@@ -48,6 +48,10 @@ def test_clusters_widen_the_limits_and_results_say_what_they_are(method):
     assert (clusters_of(found).count, clusters_of(found).largest_share) == (80, 1 / 80)
     assert found.n_eff == pytest.approx(Y.size / clusters_of(found).deff)
     assert "2,000 rows in 80 clusters, worth about" in str(found)
+    few = certify(Y, P, max_error=0.1, method=method, cluster=LABEL // 16)  # 5 of them
+    assert "2,000 rows in 5 clusters" in str(few)
+    assert "worth about" not in str(few)
+    assert "too few to tell how many independent rows theirs are worth" in str(few.clusters)
     assert "clusters are independent of each other" in str(found)
     assert "independent draws from the population" not in str(found)
     assert type(found).from_json(found.to_json()) == found
@@ -166,6 +170,13 @@ def test_few_clusters_certify_nothing_and_say_how_many_would():
         some = np.less(LABEL, count)
         limit = certify(perfect[some], perfect[some], max_error=0.05, cluster=LABEL[some]).upper
         assert (limit <= 0.05) is is_enough
+
+
+def test_enough_clusters_of_which_one_is_large_are_told_that_it_is_their_sizes():
+    label = np.where(LABEL < 12, 0, LABEL)  # 69 of them
+    (caution,) = certify(Y, P, max_error=0.05, cluster=label).cautions
+    assert caution.startswith("69 clusters, the largest with 15.0% of the rows, cannot certify 0.05")
+    assert caution.endswith("Their sizes differ too much: at best 66 could, were they of equal size.")
 
 
 def test_sizes_that_are_drawn_take_a_few_clusters_more():

@@ -30,6 +30,7 @@ LARGE_CLUSTER = "large_cluster"
 """The code of a caution that one cluster holds most of the rows."""
 
 _LARGE = 0.5
+_TELLING = 20  # clusters, of fewer of which the design effect may as well be half or twice what it comes out as
 _MOST_SERIAL = 50
 
 
@@ -135,10 +136,15 @@ class Clusters(Result):
     _words: ClassVar = {"target": CLUSTER_TARGETS}
 
     def __str__(self) -> str:
-        return (
-            f"{counted(self.count, 'cluster')}, the largest with {percent(self.largest_share)} of the rows; design "
-            f"effect {measured(self.deff, 1)}, worth about {self.n_eff:,.0f} independent rows"
-        )
+        worth = f"design effect {measured(self.deff, 1)}, worth about {self.n_eff:,.0f} independent rows"
+        if not self.tell_worth:
+            worth = "too few to tell how many independent rows theirs are worth"
+        return f"{counted(self.count, 'cluster')}, the largest with {percent(self.largest_share)} of the rows; {worth}"
+
+    @property
+    def tell_worth(self) -> bool:
+        """Whether they are enough to say how many independent rows would say as much."""
+        return self.count >= _TELLING
 
     @property
     def of_whom(self) -> str:
@@ -229,6 +235,9 @@ def cluster_cautions(clusters: Clusters, max_error: float, enough: float) -> tup
     ``enough`` is how many of equal size could be certified at best; infinity where no number can.
     """
     found = []
+    would = f" At best {enough:,} clusters of equal size could."
+    if clusters.count >= enough:  # of which there are as many, so that it must be their sizes
+        would = f" Their sizes differ too much: at best {enough:,} could, were they of equal size."
     if clusters.least_limit > max_error:
         found.append(
             Phrase(
@@ -239,7 +248,7 @@ def cluster_cautions(clusters: Clusters, max_error: float, enough: float) -> tup
                 share=percent(clusters.largest_share),
                 limit=max_error,
                 least=measured(clusters.least_limit, 3),
-                would="" if math.isinf(enough) else f" At best {enough:,} clusters of equal size could.",
+                would="" if math.isinf(enough) else would,
             )
         )
     if clusters.largest_share > _LARGE:

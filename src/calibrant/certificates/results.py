@@ -186,8 +186,8 @@ def _whom(judged: Certificate | ConfidenceInterval) -> str:
 def _rows_said(judged: Certificate | ConfidenceInterval) -> str:
     rows = counted(judged.rows, "row")
     if judged.clusters is not None:
-        clusters = counted(judged.clusters.count, "cluster")
-        return f"{rows} in {clusters}, worth about {judged.n_eff:,.0f} independent ones"
+        worth = f", worth about {judged.n_eff:,.0f} independent ones" if judged.clusters.tell_worth else ""
+        return f"{rows} in {counted(judged.clusters.count, 'cluster')}{worth}"
     return rows if math.isclose(judged.rows, judged.n_eff) else f"{rows} worth {judged.n_eff:,.0f} of equal weight"
 
 

@@ -138,10 +138,10 @@ def clusters_said(model: ModelSummary) -> tuple[str, ...]:
     largest = f"the largest with {percent(clusters.largest_share)} of them"
     if clusters.target == "clusters":
         largest = "each counting once"
-    worth = (
-        f"The {counted(model.rows, 'row')} are in {counted(clusters.count, 'cluster')}, {largest}, and are worth "
-        f"about {clusters.n_eff:,.0f} independent rows (design effect {measured(clusters.deff, 1)})."
-    )
+    worth = f"and are worth about {clusters.n_eff:,.0f} independent rows (design effect {measured(clusters.deff, 1)})"
+    if not clusters.tell_worth:
+        worth = "too few to tell how many independent rows they are worth"
+    worth = f"The {counted(model.rows, 'row')} are in {counted(clusters.count, 'cluster')}, {largest}, {worth}."
     if model.row_wise is None:
         return (worth,)
     lower, upper = model.row_wise

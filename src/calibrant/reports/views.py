@@ -489,11 +489,11 @@ def _clusters_method(summary: ReportSummary) -> str:
         counts = f"for a population of clusters of at most {counted_size(clusters.max_size)}"
     if clusters.target == "clusters":
         counts = "with each cluster counting once, however many rows it has, in every number here"
+    effect = "The design effect says how many times the variance of independent rows theirs has. "
     return (
         "Rows of one cluster may depend on each other in any way, so that clusters are what limits count: a rule for "
         "any number of rows is one for any number of clusters. Limits hold if "
-        f"{apart_said(clusters.serial)}, {counts}. The design effect says how many times the variance of independent "
-        "rows theirs has. The bands of the plots flip the signs of whole clusters, which is right for many of them."
+        f"{apart_said(clusters.serial)}, {counts}. {effect if clusters.tell_worth else ''}The bands of the plots flip the signs of whole clusters, which is right for many of them."
     )
 
 
