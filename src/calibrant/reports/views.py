@@ -490,10 +490,12 @@ def _clusters_method(summary: ReportSummary) -> str:
     if clusters.target == "clusters":
         counts = "with each cluster counting once, however many rows it has, in every number here"
     effect = "The design effect says how many times the variance of independent rows theirs has. "
+    effect = effect if clusters.tell_worth else ""
     return (
         "Rows of one cluster may depend on each other in any way, so that clusters are what limits count: a rule for "
         "any number of rows is one for any number of clusters. Limits hold if "
-        f"{apart_said(clusters.serial)}, {counts}. {effect if clusters.tell_worth else ''}The bands of the plots flip the signs of whole clusters, which is right for many of them."
+        f"{apart_said(clusters.serial)}, {counts}. {effect}The bands of the plots flip the signs of whole clusters, "
+        "which is right for many of them."
     )
 
 
