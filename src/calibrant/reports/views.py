@@ -490,7 +490,8 @@ def _clusters_method(summary: ReportSummary) -> str:
     if clusters.target == "clusters":
         counts = "with each cluster counting once, however many rows it has, in every number here"
     effect = "The design effect says how many times the variance of independent rows theirs has. "
-    effect = effect if clusters.tell_worth else ""
+    facts = [model.judged.clusters for model in summary.models]
+    effect = effect if any(each is not None and each.tell_worth for each in facts) else ""
     return (
         "Rows of one cluster may depend on each other in any way, so that clusters are what limits count: a rule for "
         "any number of rows is one for any number of clusters. Limits hold if "
