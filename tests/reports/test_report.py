@@ -971,3 +971,19 @@ def test_a_source_in_groups_is_sent_elsewhere():
     grouped = SimpleNamespace(groups=("a", "b"), histograms=list, fetches=list)
     with pytest.raises(ValueError, match="this source holds rows in groups"):
         CalibrationReport.from_predictions(grouped)
+
+
+def test_a_threshold_on_which_nobody_is_acted_on_says_so():
+    rare = np.linspace(0.0, 0.03, 800)
+    y_true = np.random.default_rng(3).random(800) < rare
+    nobody = "Nobody is acted on here: no forecast on these rows is so high."
+    elsewhere = "threshold= chooses which comes first"
+    for text in (
+        each(CalibrationReport.from_predictions(y_true, rare))
+        for each in (CalibrationReport.html, CalibrationReport.markdown)
+    ):
+        assert nobody in text
+        assert elsewhere in text
+    chosen = CalibrationReport.from_predictions(y_true, rare, threshold=0.02).markdown()
+    assert nobody not in chosen
+    assert elsewhere not in chosen

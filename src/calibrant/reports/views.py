@@ -101,6 +101,11 @@ SHOWN_FIRST = ("cutoff", "observed_expected_ratio", "slope.slope", "brier")
 MISSING = "\N{EN DASH}"
 _BAR = 200.0
 
+_ELSEWHERE = (
+    "Where a threshold decides nothing, look at those at which people act; threshold= chooses which comes first."
+)
+"""What to do with a page whose first threshold acts on everybody, or on nobody."""
+
 
 def view_of(model: ModelSummary, summary: ReportSummary) -> dict[str, Any]:
     """Return everything that is written about one model."""
@@ -380,7 +385,7 @@ def _decisions(table: DecisionTable, summary: ReportSummary) -> dict[str, Any]:
     rows = [
         {
             "threshold": f"{table.threshold[k]:g}",
-            "said": _trade_off(float(table.threshold[k])),
+            "said": f"{_trade_off(float(table.threshold[k]))}{_all_alike(float(table.acted[k]))}",
             "acted": percent(float(table.acted[k])),
             "risk": measured(float(table.risk[k])),
             "constant": measured(float(table.constant_risk[k])),
@@ -403,7 +408,7 @@ def _decisions(table: DecisionTable, summary: ReportSummary) -> dict[str, Any]:
             ("gap", "Re-drawing the line could save, on these rows"),
             ("guarantee", f"It saves at most, {whom} ({level} confidence)"),
         ],
-        "best": str(table.best),
+        "best": str(table.best) if 0.0 < table.acted[start] < 1.0 else f"{table.best} {_ELSEWHERE}",
         "footnote": _promise_said(table.promise, summary),
     }
 
@@ -431,6 +436,13 @@ def _trade_off(threshold: float) -> str:
     if threshold < 0.5:
         return f"A missed event is {(1.0 - threshold) / threshold:.3g} times as bad as a false alarm."
     return f"A false alarm is {threshold / (1.0 - threshold):.3g} times as bad as a missed event."
+
+
+def _all_alike(acted: float) -> str:
+    """Say so where a threshold tells no row from another, as 0.5 does where events are rare."""
+    if acted == 0.0:
+        return " Nobody is acted on here: no forecast on these rows is so high."
+    return " Everybody is acted on here: no forecast on these rows is lower." if acted == 1.0 else ""
 
 
 def _repair(repair: RepairTrial, scale: float, summary: ReportSummary, *, ties: bool) -> dict[str, Any]:
