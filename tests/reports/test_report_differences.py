@@ -131,9 +131,11 @@ def test_one_sentence_says_what_was_told_apart():
     names = ["model 1.0", "model 1.05", "model 2.5"]
     models = {name: FIVE[name] for name in names}
     compared = calibrant.compare_models
-    assert side_by_side(compared(Y_TRUE, {"a": Y_PROB, "b": Y_PROB})) == "These rows do not tell a and b apart"
+    said = side_by_side(compared(Y_TRUE, {"a": Y_PROB, "b": Y_PROB}))
+    assert said == "These rows do not show which of a and b has the smaller Cutoff error"
     same = dict.fromkeys("abc", Y_PROB)
-    assert side_by_side(compared(Y_TRUE, same)) == "These rows tell no two of the models compared apart"
+    said = side_by_side(compared(Y_TRUE, same))
+    assert said == "These rows show of no two models compared which has the smaller Cutoff error"
     said = side_by_side(compared(Y_TRUE, models))
     assert said == "In 2 of 3 comparisons one model is surely better calibrated"
     worse = {"a": Y_PROB**2.5, "b": Y_PROB**0.4, "c": Y_PROB}

@@ -192,9 +192,9 @@ def side_by_side(comparison: ModelComparison) -> str:
     told = [each for each in found if each.better is not None]
     if not told:
         return (
-            f"These rows do not tell {' and '.join(comparison)} apart"
+            f"These rows do not show which of {' and '.join(comparison)} has the smaller Cutoff error"
             if len(found) == 1
-            else ("These rows tell no two of the models compared apart")
+            else "These rows show of no two models compared which has the smaller Cutoff error"
         )
     for name in comparison:
         own = [each for each in found if name in (each.first, each.second)]
