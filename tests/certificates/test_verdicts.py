@@ -564,6 +564,15 @@ def test_no_number_of_rows_decides_when_the_estimate_equals_the_limit():
     assert certify(TRUE, PROB, max_error=estimate).rows_needed is None
 
 
+def test_the_rows_needed_are_two_digits_and_none_beyond_a_hundred_times_these():
+    estimate = certify(TRUE, PROB**2, max_error=0.5).estimate
+    found = [certify(TRUE, PROB**2, max_error=estimate * share).rows_needed for share in np.linspace(1.0, 1.2, 81)]
+    numbers = [each for each in found if each is not None]
+    assert found[0] is found[1] is None
+    assert 50 * TRUE.size < max(numbers) <= 101 * TRUE.size
+    assert all(str(each)[2:].strip("0") == "" for each in numbers)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -669,7 +678,7 @@ def test_a_verdict_at_50_percent_shows_no_number_that_would_hold_with_0_percent(
 
 
 def test_an_undecided_error_reads_well():
-    # 0.013 + sqrt(2 ln 20 / 1000); with 1.28 standard errors on top of that margin, divided by 0.05 - 0.013, squared
+    # sqrt(2 ln 20 / 1000) with 1.28 standard errors on top, divided by 0.05 - 0.013, squared: 6,618, in two digits
     finding, numbers, *_ = certify(COUNTS, max_error=0.05, method="hoeffding").sentences()
     assert finding == (
         "Undecided: these rows do not show whether the Cutoff calibration error of the population is above or below "
@@ -677,7 +686,7 @@ def test_an_undecided_error_reads_well():
     )
     assert numbers == (
         "Estimate 0.0130, from 0.0000 to 0.0905, each limit with 95% confidence (1,000 rows, hoeffding method). About "
-        "6,618 fresh rows would decide it if the error is as estimated."
+        "6,700 fresh rows would decide it if the error is as estimated."
     )
 
 

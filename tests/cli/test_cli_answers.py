@@ -93,6 +93,16 @@ def test_the_verdict_comes_first_then_where_and_what_next(files):
         assert any("points too" in line for line in lines[1:place]) is (run != "rejected")
 
 
+def test_where_nothing_is_decided_a_repair_is_advised_only_where_something_is_off(files):
+    found = calibrant.certify(predictions(4000, seed=1)["y"], np.sqrt(predictions(4000, seed=1)["p"]), max_error=0.5)
+    for options, off in (((found.estimate,), True), ((0.015, "--y-prob", "good"), False)):
+        asked = ("certify", files / "more.csv", *(("--y-prob", "bad") if off else ()), "--max-error", *options)
+        lines = call(*asked).stdout.splitlines()
+        assert lines[0].startswith("Undecided: ")
+        (after,) = [line for line in lines if line.startswith("Next: judge more fresh rows")]
+        assert ("A lower limit is above 0" in after) is ("recalibrate choose finds a repair" in after) is off
+
+
 def test_advice_after_a_verdict_on_savings_is_about_acting(files):
     for run, after in (
         ("gap", "Next: act on the forecasts as they are; calibrant decide --threshold says what that loses"),

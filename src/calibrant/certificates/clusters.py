@@ -118,8 +118,9 @@ class Clusters(Result):
     least_limit : float
         The least that the upper limit could be, whatever the outcomes: clusters are few, or one is large.
     needed : int or None
-        Where a verdict is undecided: about how many clusters like these would decide, if the error is as estimated;
-        None where these could certify nothing, whatever the outcomes.
+        Where a verdict is undecided: about how many clusters like these would decide, in two digits, if the error is as
+        estimated; None where these could certify nothing, whatever the outcomes, or the estimate is too close to the
+        limit to say.
     """
 
     count: int

@@ -50,7 +50,7 @@ from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally, Totals
 from calibrant.rows.weights import effective_rows
 
-_MOST_ROWS = 1e12
+_MOST_TIMES = 100.0  # as many rows or clusters as these; beyond, the estimate's own chance decides how many
 _HIGHEST_LEVEL = math.nextafter(1.0, 0.0)  # of a share of the smallest delta, 1 minus which is 1 in floating point
 
 
@@ -308,11 +308,7 @@ def _rows_to_decide(plan: Plan, found: Found, limit: float) -> int | None:
     margin += plan.share(normal_margin(found.table, 0.1), found.event_rate)
     if not math.isfinite(margin):
         return None
-    distance = abs(limit - found.estimate)
-    if distance <= margin * 1e-5:
-        return None
-    rows = found.table.row_total * (margin / distance) ** 2
-    return math.ceil(rows) if rows < _MOST_ROWS else None
+    return _about(found.table.row_total, margin, abs(limit - found.estimate))
 
 
 def _clusters_to_decide(found: Found, limit: float, delta: float) -> int | None:
@@ -324,12 +320,17 @@ def _clusters_to_decide(found: Found, limit: float, delta: float) -> int | None:
     margin = found.upper - found.estimate if found.estimate < limit else found.estimate - found.lower
     spread = float(found.table.weight_square_residual_square.sum()) * found.clusters.deff
     margin += normal_quantile(0.1) * math.sqrt(spread) / found.table.weight_total
-    distance = abs(limit - found.estimate)
-    if distance <= margin * 1e-5:
-        return None
     enough = enough_clusters(limit, delta, found.clusters.serial, drawn=found.clusters.max_size is not None)
-    count = max(found.clusters.count * (margin / distance) ** 2, enough)
-    return math.ceil(count) if count < _MOST_ROWS else None
+    return _about(found.clusters.count, margin, abs(limit - found.estimate), least=enough)
+
+
+def _about(count: int, margin: float, distance: float, *, least: float = 0.0) -> int | None:
+    """Return how many it takes for a margin to shrink to a distance, in two digits; None where that says nothing."""
+    if distance * math.sqrt(_MOST_TIMES) <= margin or math.isinf(least):
+        return None
+    needed = math.ceil(max(count * (margin / distance) ** 2, least))
+    unit = 10 ** max(len(str(needed)) - 2, 0)
+    return -(-needed // unit) * unit
 
 
 def evaluate(

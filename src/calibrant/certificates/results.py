@@ -225,8 +225,9 @@ class Certificate(OfShares, WithCosts, Result):
     worst_interval : WorstInterval
         Where these rows are worst calibrated.
     rows_needed : int or None
-        When undecided: about how many fresh rows would decide, if the error is as estimated (None when no number
-        would, because the estimate equals the limit or the method cannot get there).
+        When undecided: about how many fresh rows would decide, in two digits, if the error is as estimated (None
+        where no number can be said: the method cannot get there, or the estimate is so close to the limit that it
+        would be more than a hundred times these rows).
     assumptions : tuple of str
         What the guarantee rests on.
     event_rate : float

@@ -52,6 +52,9 @@ _NEXT = {
     "caution": "name the limit that the caution speaks of, before you look at fresh rows",
 }
 
+_OFF_ANYWAY = "A lower limit is above 0, so that something is off"
+"""What comes between the advice on a verdict that is undecided and that on a repair, which nothing else justifies."""
+
 _NEXT_OF_SAVINGS = {
     "certified": "act on the forecasts as they are; calibrant decide --threshold says what that loses, calibrant "
     "report writes a page to forward",
@@ -472,6 +475,8 @@ def after_verdict(verdict: str, certificates: Sequence[Certificate], *, of_class
     if usual is _NEXT and not MEASURES[measure].plannable:
         usual = _NEXT | {"undecided": _NEXT_WITHOUT_PLAN.format(error=MEASURES.words(measure))}
     advice = usual | (_NEXT_OF_CLUSTERS if clustered else {})
+    if verdict == "undecided" and any(each.lower > 0.0 for each in certificates):
+        return next_step(f"{advice[verdict]}. {_OFF_ANYWAY}: {advice['refuted']}")
     return next_step(advice[verdict])
 
 

@@ -394,7 +394,8 @@ def _next_step(model: ModelSummary, state: str) -> str:
         return "For this limit nothing needs repair. Judge them again on new rows, or when something changes."
     if _lies_in_groups(model):
         return "Recalibrate these groups on rows of their own, and judge them again on new rows."
-    if repair is not None and repair.after is not None and repair.after.verdict == "certified":
+    is_off = state == "refuted" or certificate.lower > 0.0  # else nothing says that a repair is needed
+    if is_off and repair is not None and repair.after is not None and repair.after.verdict == "certified":
         return (
             f"Recalibrate. Learned on half of these {_halved(repair)} and judged on the rest, recalibrated forecasts "
             f"are {verdict_said('certified')} for this limit."
