@@ -329,7 +329,7 @@ def _about(count: int, margin: float, distance: float, *, least: float = 0.0) ->
     if distance * math.sqrt(_MOST_TIMES) <= margin or math.isinf(least):
         return None
     needed = math.ceil(max(count * (margin / distance) ** 2, least))
-    unit = 10 ** max(len(str(needed)) - 2, 0)
+    unit: int = 10 ** max(len(str(needed)) - 2, 0)
     return -(-needed // unit) * unit
 
 
