@@ -357,3 +357,22 @@ def test_a_forecast_may_be_counted_instead_of_repeated(method):
     assert counted.brier == pytest.approx(repeated.brier, abs=1e-15)
     with pytest.raises(ValueError, match="sample_weight was given without y_prob"):
         rows_needed(0.05, brier=0.1, sample_weight=[1.0], method=method)
+
+
+def test_a_plan_for_rare_events_is_cautioned_as_its_certificate_would_be():
+    rng = np.random.default_rng(3)
+    rare = rng.beta(0.2, 40.0, 4000)
+    plan = rows_needed(0.05, y_prob=rare)
+    (caution,) = plan.cautions
+    assert caution.startswith("Forecasting 0 for everybody would pass this limit of 5.0%, since events are 0.")
+    assert "relative_to='events'" in caution
+    assert str(plan).endswith(f"\nCaution: {caution}")
+    assert rows_needed(0.25, y_prob=rare, relative_to="events").cautions == ()
+    assert rows_needed(0.05, y_prob=rng.random(4000)).cautions == ()
+    (by_score,) = rows_needed(0.05, brier=0.005).cautions
+    assert by_score.startswith("Events may be as rare as 0.50%, by this Brier score. If so: Forecasting 0 for")
+    assert rows_needed(0.05, brier=0.15).cautions == ()
+    (in_clusters,) = rows_needed(0.05, y_prob=rare, cluster_size=10, intra_cluster_correlation=0.05).cautions
+    assert "relative_to" not in in_clusters
+    (saving,) = rows_needed(0.01, y_prob=rare, measure="risk_gap").cautions
+    assert saving.startswith("Without any forecast, the better of acting always and acting never loses at most 0.00")

@@ -103,6 +103,14 @@ def test_where_nothing_is_decided_a_repair_is_advised_only_where_something_is_of
         assert ("A lower limit is above 0" in after) is ("recalibrate choose finds a repair" in after) is off
 
 
+def test_a_plan_for_a_limit_that_says_little_leads_to_one_that_does(tmp_path):
+    rare = write({"p": predictions(4000, seed=1)["p"] / 50.0}, tmp_path / "rare.csv", "csv")
+    lines = call("plan", rare, "--max-error", "0.05").stdout.splitlines()
+    assert lines[2].startswith("Caution: Forecasting 0 for everybody would pass this limit of 5.0%")
+    assert "use --relative-to events --max-error 0.25" in lines[2]
+    assert lines[3] == "Next: plan for the limit that the caution speaks of."
+
+
 def test_advice_after_a_verdict_on_savings_is_about_acting(files):
     for run, after in (
         ("gap", "Next: act on the forecasts as they are; calibrant decide --threshold says what that loses"),

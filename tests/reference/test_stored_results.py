@@ -103,7 +103,7 @@ ADDED: dict[str | None, dict[str, Any]] = {
         **{f"{part}_{end}": None for part in PARTS for end in ("lower", "upper")},
         **dict.fromkeys(("confidence_level", "clusters", "n_resamples")),
     },
-    "RowsNeeded": {"measure": "cutoff", "relative_to": "rows", **NO_THRESHOLD, **NO_PLANNED_CLUSTERS},
+    "RowsNeeded": {"measure": "cutoff", "relative_to": "rows", "cautions": [], **NO_THRESHOLD, **NO_PLANNED_CLUSTERS},
     "CalibrationTest": {"clusters": None},
     "RiskBands": {"notes": [], "clusters": None, "band_clusters": None},
     "ConfidenceInterval": {"relative_to": "rows", "clusters": None, **NO_THRESHOLD},
@@ -145,6 +145,9 @@ def renamed(stored: dict[str, Any]) -> dict[str, Any]:
     if stored.get("type") == "RiskBands":
         assert stored["n"] == sum(stored["rows"])
         return {key: value for key, value in stored.items() if key != "n"} | ADDED["RiskBands"]
+    if stored.get("type") == "Certificate" and stored["rows_needed"]:  # said in two digits since, rounded up
+        unit = 10 ** (len(str(stored["rows_needed"])) - 2)
+        stored = {**stored, "rows_needed": math.ceil(stored["rows_needed"] / unit) * unit}
     return {RENAMED.get(key, key): value for key, value in stored.items()} | ADDED.get(stored.get("type"), {})
 
 

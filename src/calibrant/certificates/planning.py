@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from calibrant.certificates.cautions import cautions_on, saving_cautions
 from calibrant.certificates.cluster_plans import HIGHEST_CLUSTER_POWER, ClusterPlan, ClustersAsked
 from calibrant.certificates.clusters import CLUSTER_TARGETS, ClusterTarget, check_clusters
 from calibrant.certificates.event_shares import RATE_SHARE, check_yardstick, of_events
@@ -28,7 +29,7 @@ from calibrant.core.errors import InputError
 from calibrant.core.results import UNIT, Result
 from calibrant.core.types import ArrayLike, FloatArray
 from calibrant.core.voices import Either, Option, Phrase
-from calibrant.core.words import level_said
+from calibrant.core.words import level_said, percent
 from calibrant.measures.judged import JudgedMeasure, judged_measure
 from calibrant.measures.registry import MEASURES, Measure
 from calibrant.measures.savings import over_thresholds
@@ -89,6 +90,9 @@ class RowsNeeded(WithCosts, Result):
         Rows of a cluster, on average, and the correlation of two outcomes of one cluster, that were planned for.
     cluster_target : str
         What counts once: each of the "rows", or each of the "clusters".
+    cautions : tuple of str
+        Why a certificate of this limit would say little about forecasts of events this rare, and what to plan for
+        instead; empty where it would not.
     """
 
     rows: int
@@ -107,6 +111,7 @@ class RowsNeeded(WithCosts, Result):
     cluster_size: float | None = None
     intra_cluster_correlation: float | None = None
     cluster_target: str = "rows"
+    cautions: tuple[str, ...] = ()
 
     _ranges: ClassVar = dict.fromkeys(
         ("max_error", "confidence_level", "power", "brier", "intra_cluster_correlation"), UNIT
@@ -130,11 +135,12 @@ class RowsNeeded(WithCosts, Result):
             each = "row" if self.cluster_size == 1.0 else "rows"
             rows = f"{self.clusters:,} clusters of {self.cluster_size:.4g} {each} ({rows}){counting}"
             alike = f" and outcomes of one cluster have a correlation of {self.intra_cluster_correlation:.2g}"
-        return (
+        plan = (
             f"About {rows} certify {self.claim()} "
             f"with {level} confidence in {level_said(self.power)} of cases, if the forecaster is calibrated with "
             f"a Brier score of {self.brier:.4g}{alike} ({self.method} method{paper})."
         )
+        return "\n".join([plan, *(f"Caution: {caution}" for caution in self.cautions)])
 
 
 def rows_needed(
@@ -247,6 +253,7 @@ def rows_needed(
         asked.refuse_rest()
     if (brier is None) == (y_prob is None):
         raise InputError("pass either brier= (the mean squared residual you expect) or y_prob= (forecasts like yours)")
+    event_rate: float | None = None
     draws, levels = (_DRAWS, _LEVELS) if chance <= _USUAL_POWER else (_MORE_DRAWS, _FEWER_LEVELS)
     if not cutoff and chance <= _MODEST_POWER:
         draws = _FEWER_DRAWS
@@ -255,6 +262,7 @@ def rows_needed(
         weights = check_weights(sample_weight, forecasts.size)
         check_same_index(y_prob=y_prob, sample_weight=sample_weight)
         variance = float(np.average(forecasts * (1.0 - forecasts), weights=weights))
+        event_rate = float(np.average(forecasts, weights=weights))
         laws: tuple[Law, ...] = (law_of(forecasts, weights, levels if judged.thresholds is None else _MANY_LEVELS),)
     elif relative_to == "events":
         raise InputError(
@@ -296,6 +304,7 @@ def rows_needed(
             cluster_size=found.size,
             intra_cluster_correlation=found.correlation,
             cluster_target=question.target,
+            cautions=_cautions(limit, event_rate, variance, judged, relative_to, clustered=True),
         )
 
     def fewest(name: str) -> int:
@@ -315,6 +324,33 @@ def rows_needed(
         thresholds=None if judged.thresholds is None else (judged.thresholds.low, judged.thresholds.high),
         cost_false_positive=judged.costs[0],
         cost_false_negative=judged.costs[1],
+        cautions=_cautions(limit, event_rate, variance, judged, relative_to),
+    )
+
+
+def _cautions(
+    limit: float,
+    event_rate: float | None,
+    variance: float,
+    measure: JudgedMeasure,
+    relative_to: str,
+    *,
+    clustered: bool = False,
+) -> tuple[str, ...]:
+    """Return why certificates of this limit would be cautioned, for calibrated forecasts with so many events."""
+    if measure.thresholds is not None:
+        assert event_rate is not None
+        return saving_cautions(limit, event_rate, measure.thresholds)
+    if event_rate is not None:
+        return cautions_on(limit, event_rate, relative_to, clustered=clustered)
+    rarest = (1.0 - math.sqrt(1.0 - 4.0 * variance)) / 2.0  # no calibrated forecasts of rarer events have this score
+    return tuple(
+        Phrase(
+            "Events may be as rare as {rarest}, by this Brier score. If so: {caution}",
+            rarest=percent(rarest),
+            caution=caution,
+        )
+        for caution in cautions_on(limit, rarest, relative_to, clustered=clustered)
     )
 
 

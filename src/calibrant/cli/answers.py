@@ -382,7 +382,12 @@ def plan_said(found: RowsNeeded) -> list[str]:
         f"{level_said(found.confidence_level)} confidence in {level_said(found.power)} of cases.",
         f"That is if the forecaster is calibrated with a Brier score of {found.brier:.4g}{alike} "
         f"({found.method} method).",
-        next_step("collect rows that the model has not seen, then calibrant certify with the same options"),
+        *cautioned(found.cautions),
+        next_step(
+            "plan for the limit that the caution speaks of"
+            if any(getattr(caution, "code", "") for caution in found.cautions)  # which is sure, and no matter of if
+            else "collect rows that the model has not seen, then calibrant certify with the same options"
+        ),
     ]
 
 
