@@ -710,6 +710,32 @@ def test_periods_whose_order_nobody_knows_are_refused(tmp_path, kind):
     assert "one period" not in found.stderr
 
 
+def test_cautions_and_notes_are_said_once_and_the_verdict_says_that_there_are_some(tmp_path):
+    rng = np.random.default_rng(0)
+    (tmp_path / "inverted").mkdir()
+    for day in range(1, 6):
+        forecast, chance = rng.random(400).round(3), rng.random(400)
+        rare = {"y": (chance < 0.02 * forecast).astype(int), "p": 0.02 * forecast, "day": [day] * 400}
+        write(rare, tmp_path / f"{day}.csv", "csv")
+        inverted = {**rare, "y": (chance < forecast).astype(int), "p": 1.0 - forecast}
+        write(inverted, tmp_path / "inverted" / f"{day}.csv", "csv")
+    files = [tmp_path / f"{day}.csv" for day in range(1, 6)]
+    options = ["--period", "day", "--max-error", 0.05, "--unit", "row"]
+    metrics = tmp_path / "rare.prom"
+    found = call("watch", *files, *options, "--state", tmp_path / "state", "--openmetrics", metrics)
+    assert found.exit_code == 0
+    assert found.stdout.splitlines()[-1].startswith("5: certified with a caution, error 0.00")
+    said = [line for line in found.stderr.splitlines() if line.startswith("Caution: ")]
+    assert len(said) == 1
+    assert re.search(r"^Caution: Forecasting 0 for everybody would pass this limit of 5\.0%, since events are", said[0])
+    assert re.search(r"use --max-error 0\.00\d+\.$", said[0])
+    assert "calibrant_cautions 1.0\n" in metrics.read_text()
+    assert [len(each["result"]["cautions"]) for each in documents(call("watch", *files, *options, "--json"))] == [1] * 5
+    assert call("watch", *files, *options, "--verbose").stdout.count("\nCaution: Forecasting 0") == 5
+    found = call("watch", tmp_path / "inverted", *options)
+    assert found.stderr.count("perhaps these are probabilities of the other class. Pass those of the event.") == 1
+
+
 def test_a_single_period_comes_with_a_hint(tmp_path):
     columns = {"y": [0, 1] * 10, "p": [0.25, 0.75] * 10, "day": [3] * 20}
     file = write(columns, tmp_path / "t.csv", "csv")

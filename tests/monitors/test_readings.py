@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from monitor_cases import streamed
+from monitor_cases import UNITS, Rows, streamed
 
-from calibrant import InputError
+from calibrant import InputError, RollingRecalibrator, certify
 from calibrant.cli.voices import SHELL
 from calibrant.cli.watching import reading_said
 from calibrant.core.voices import speaking
@@ -95,7 +95,10 @@ def test_savings_are_not_called_errors():
         "Certified after 1 period (400 rows), up to 1: what re-drawing the line between acting and not saves per case "
         "is at most 0.2. The risk gap of all rows is "
     )
-    assert lines[1].startswith("No alarm: the evidence of savings above 0 per case is ")
+    assert lines[1].startswith(
+        "Caution: Without any forecast, the better of acting always and acting never loses at most "
+    )
+    assert lines[2].startswith("No alarm: the evidence of savings above 0 per case is ")
     assert "A segment is flagged when its evidence of savings above 0.01 per case is enough" in str(monitors.read())
 
 
@@ -110,6 +113,102 @@ def test_an_error_outside_its_limits_is_explained():
     assert reading.estimate > reading.upper
     assert any(note.startswith("what was measured so far lies outside the limits") for note in reading.notes)
     assert any(note.endswith("use assume='anything' where that is no reason for one") for note in reading.notes)
+
+
+# --- What would mislead whoever reads the verdict alone ---------------------------------------------------------------
+
+
+def day_of(kind: str, day: int, count: int = 400) -> Rows:
+    """Return rows of a day: sound ones, those of rare events, or with a mistake in them."""
+    rng = np.random.default_rng([day, count])
+    y_prob = rng.integers(0, 257, count) / 256.0 * (0.02 if kind == "rare" else 1.0)
+    y_true = (rng.random(count) < y_prob).astype(np.int64)
+    if kind == "inverted":
+        y_prob = 1.0 - y_prob
+    elif kind == "hard":
+        y_prob = np.round(y_prob)
+    elif kind == "one class":
+        y_true = np.ones(count, dtype=np.int64)
+    return y_true, y_prob
+
+
+def monitored(kind: str, unit: Any, days: range = range(10), **options: Any) -> Monitor:
+    monitor = Monitor(**{"max_error": 0.05, "unit": unit, **options})
+    for day in days:
+        monitor.update(*day_of(kind, day), period=day)
+    return monitor
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize(
+    ("kind", "cautions", "hints"),
+    [
+        ("sound", [], []),
+        ("rare", ["wide_limit"], []),
+        ("inverted", [], ["other_class"]),
+        ("hard", [], ["hard_predictions"]),
+        ("one class", ["one_class_only"], ["one_class"]),
+    ],
+)
+def test_a_stream_is_cautioned_about_like_rows(kind, cautions, hints, unit):
+    monitor = monitored(kind, unit)
+    reading = monitor.read()
+    rows = [np.concatenate(column) for column in zip(*(day_of(kind, day) for day in range(10)), strict=True)]
+    certificate = certify(*rows, max_error=0.05)
+    assert [getattr(each, "code", "") for each in reading.cautions] == cautions
+    assert [getattr(each, "code", "") for each in certificate.cautions] == cautions
+    assert [each for each in reading.notes if getattr(each, "code", "")] == list(certificate.notes)
+    assert [getattr(each, "code", "") for each in certificate.notes] == hints
+    for words in (*reading.cautions, *certificate.notes):
+        assert words in str(reading)
+    again = Monitor.from_json(monitor.to_json()).read()
+    assert (again.cautions, again.notes) == (reading.cautions, reading.notes)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("kind", ["rare", "inverted", "hard", "one class"])
+def test_what_was_said_of_the_whole_is_said_of_parts_that_were_kept_or_joined(kind, unit):
+    whole = monitored(kind, unit).read()
+    first = monitored(kind, unit, range(5))
+    first.read()
+    resumed = Monitor.from_json(first.to_json())
+    for day in range(5, 10):
+        resumed.update(*day_of(kind, day), period=day)
+    joined = monitored(kind, unit, range(7)) + monitored(kind, unit, range(7, 10))
+    for monitor in (resumed, joined):
+        assert monitor.read().cautions == whole.cautions
+        assert monitor.read().notes == whole.notes
+    assert whole.cautions or whole.notes
+
+
+def test_the_limit_that_a_caution_names_is_one_that_a_monitor_takes():
+    (caution,) = monitored("rare", "row").read().cautions
+    assert "relative_to" not in caution
+    limit = float(caution.split("max_error=")[1].rstrip("."))
+    assert monitored("rare", "row", max_error=limit).read().cautions == ()
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_sound_stream_is_not_cautioned_about_while_its_rows_are_few(unit):
+    for seed in range(50):
+        monitor = Monitor(max_error=0.05, unit=unit)
+        for day in range(6):
+            rng = np.random.default_rng([seed, day])
+            y_prob = rng.beta(2.0, 6.0, 5)
+            monitor.update(rng.random(5) < y_prob, y_prob, period=day)
+            assert monitor.read().cautions == ()
+
+
+def test_cautions_of_segments_name_them_and_a_rolling_repair_takes_notice_of_mistakes():
+    monitors = Monitors(max_error=0.05, unit="row")
+    rolling = RollingRecalibrator(window=3, max_error=0.05)
+    for day in range(5):
+        monitors.update(*day_of("sound", day), segment="east", period=day)
+        monitors.update(*day_of("rare", day), segment="west", period=day)
+        rolling.update(*day_of("inverted", day), period=day)
+    said = [line for line in str(monitors.read()).splitlines() if line.startswith("Caution: ")]
+    assert [line.partition(": F")[0] for line in said] == ["Caution: In segment west"]
+    assert "perhaps these are probabilities of the other class" in str(rolling.read())
 
 
 def test_only_a_monitor_is_drawn():

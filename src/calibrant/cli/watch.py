@@ -190,6 +190,10 @@ def command(
     then takes no more rows. Each gets one line. A batch with missing or impossible values, with other columns, or with
     rows of a period that was read, is refused whole and named on standard error, and the next one follows.
 
+    Standard error says once what to keep in mind: a caution where the limit lets forecasts without any skill pass, as
+    it may with rare events, and notes, such as on forecasts that look like predicted classes, or like those of the
+    other class. --verbose and --json say it after each period.
+
     An alarm stays until --reset. docs/how-to/watch.md says what to do about one, and how to run this every day.
     """
     from calibrant.cli.watching import Watching, follow_folders, read_files, read_lines

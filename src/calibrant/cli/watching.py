@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -39,8 +39,10 @@ def code_of(reading: Reading) -> int:
 def reading_said(reading: Reading) -> str:
     """Say in one line what is known after a period."""
     gauge = ", alarm at ".join(_evidence(value) for value in (reading.detector, reading.threshold))
+    cautioned = " with a caution" if reading.cautions and reading.verdict == "certified" else ""
     line = (
-        f"{printable(reading.period)}: {reading.verdict}, {_WORDS[reading.measure]} {measured(reading.estimate, 4)}, "
+        f"{printable(reading.period)}: {reading.verdict}{cautioned}, "
+        f"{_WORDS[reading.measure]} {measured(reading.estimate, 4)}, "
         f"from {rounded_down(reading.lower)} to {rounded_up(reading.upper)} ({counted(reading.periods, 'period')}, "
         f"{counted(reading.rows, 'row')}); evidence {gauge}"
     )
@@ -101,7 +103,7 @@ class Watching:
     taken: int = 0
     refused: int = 0
     left_out: int = 0
-    noted: int = 0
+    remarked: set[str] = field(default_factory=set)
 
     def recall(self) -> None:
         """Take the columns from the state, where there is one; others than those are refused."""
@@ -234,10 +236,17 @@ class Watching:
             refused=self.refused,
             left_out=self.left_out,
         )
-        if not self.show.as_json and not self.show.verbose and len(reading.notes) > self.noted:
-            for note in reading.notes:
-                remark(f"Note: {note}", quiet=self.show.quiet)
-        self.noted = len(reading.notes)
+        if not self.show.as_json and not self.show.verbose:
+            self._remark_once("Caution", reading.cautions)
+            self._remark_once("Note", reading.notes)
+
+    def _remark_once(self, kind: str, sentences: Iterable[str]) -> None:
+        """Say on standard error what goes with the line of a period: once, whatever becomes of the numbers in it."""
+        for sentence in sentences:
+            same = getattr(sentence, "template", sentence)
+            if same not in self.remarked:
+                self.remarked.add(same)
+                remark(f"{kind}: {sentence}", quiet=self.show.quiet)
 
     def note_metrics(self) -> None:
         """Write the file for Prometheus, whole or not at all."""

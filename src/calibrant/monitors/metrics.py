@@ -26,6 +26,8 @@ _GAUGES = {
     "epoch": ("epoch", "1, and one more after each reset."),
     "labels_waiting": ("waiting", "Forecasts whose label is not due yet."),
     "labels_missing": ("missing", "Forecasts whose label was missing when it was due."),
+    "cautions": ("cautions", "Reasons why the verdict says little, such as a limit that is wide for rare events."),
+    "notes": ("notes", "Notes on the rows so far: likely mistakes, and what the limits rest on."),
     "labels_late": ("late", "Labels that no forecast waited for, or no longer."),
 }
 
@@ -69,6 +71,7 @@ def openmetrics(
     if reading is not None:
         for name, (fact, text) in _GAUGES.items():
             value = getattr(reading, fact)
+            value = len(value) if isinstance(value, tuple) else value
             if value is not None:
                 gauge(name.format(measure=reading.measure), text, [({}, value)])
         gauge("alarm", "1 after an alarm, until the monitor is reset.", [({}, reading.alarm is not None)])

@@ -27,6 +27,7 @@ from calibrant.monitors.uppers import PeriodSums, upper_in_family
 from calibrant.monitors.waiting import Waiting, check_ids
 from calibrant.rows.cells import Cells
 from calibrant.rows.checks import check_choice, check_confidence, check_forecasts, check_number
+from calibrant.rows.hints import row_hints
 from calibrant.rows.intake import RowsLike
 
 _HIGHEST = 600.0  # logarithms of evidence above which nothing changes
@@ -319,7 +320,8 @@ class Monitor(FromFrames):
             missing=self._missing,
             late=late,
             assumptions=saying.assumptions(facts),
-            notes=saying.notes(facts),
+            cautions=saying.cautions(self._question, self.max_error, totals),
+            notes=(*saying.notes(facts), *row_hints(self.cells)),
         )
 
     def _upper(self, delta: float) -> float:

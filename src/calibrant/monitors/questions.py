@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from calibrant.certificates.cautions import cautions_on, saving_cautions
 from calibrant.certificates.saving_limits import usual_rate
 from calibrant.core.errors import InputError
 from calibrant.core.types import FloatArray
@@ -75,6 +76,10 @@ class Question(ABC):
     def estimate(self, table: Totals) -> float:
         """Return its value on the rows, to within the width of a cell."""
 
+    @abstractmethod
+    def cautions(self, max_error: float, event_rate: float) -> tuple[str, ...]:
+        """Return why a limit says nothing where events are this frequent, if so."""
+
 
 class CutoffQuestion(Question):
     """The largest error on an interval of forecasts."""
@@ -102,6 +107,10 @@ class CutoffQuestion(Question):
     def estimate(self, table: Totals) -> float:
         """Return the largest error on an interval of whole cells."""
         return float(np.ptp(np.append(0.0, np.cumsum(table.residual)))) / table.weight_total
+
+    def cautions(self, max_error: float, event_rate: float) -> tuple[str, ...]:
+        """Return why a limit says nothing where events are this frequent, if so."""
+        return cautions_on(max_error, event_rate, "rows", of_rows_only=True)
 
 
 @dataclass(frozen=True)
@@ -182,6 +191,10 @@ class SavingQuestion(Question):
     def estimate(self, table: Totals) -> float:
         """Return the largest saving of lines between cells."""
         return saving_of(table, self.thresholds).saving
+
+    def cautions(self, max_error: float, event_rate: float) -> tuple[str, ...]:
+        """Return why a limit says nothing where events are this frequent, if so."""
+        return saving_cautions(max_error, event_rate, self.thresholds)
 
 
 def _cutoff(threshold: Any) -> Question:

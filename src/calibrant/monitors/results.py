@@ -152,6 +152,9 @@ class Reading(Result):
         waited for: they came after they were due, or under ids that nobody knows.
     assumptions : tuple of str
         What limits, evidence and alarm rest on.
+    cautions : tuple of str
+        Why the verdict would mislead whoever reads nothing else, such as a limit that forecasting 0 for everybody would
+        pass; empty when it would not, and while rows are too few to tell.
     notes : tuple of str
         What to keep in mind.
     """
@@ -180,6 +183,7 @@ class Reading(Result):
     missing: int
     late: int
     assumptions: tuple[str, ...]
+    cautions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     _ranges: ClassVar = {
@@ -194,7 +198,8 @@ class Reading(Result):
     }
 
     def __str__(self) -> str:
-        lines = [self.finding(), self.watched(), str(self.advice())]
+        lines = [self.finding(), *(f"Caution: {caution}" for caution in self.cautions)]
+        lines += [self.watched(), str(self.advice())]
         lines += [f"This assumes that {'; '.join(self.assumptions)}.", *(f"Note: {note}" for note in self.notes)]
         return "\n".join(line for line in lines if line)
 
@@ -374,5 +379,10 @@ class SegmentReadings(PerGroup[Reading], Result):
             "which segments there are has nothing to do with outcomes",
         )
         late = [f"Note: {counted(self.late, 'label')} came that no forecast waited for"] if self.late else []
+        cautions = [
+            f"Caution: In segment {printable(label)}: {each}"
+            for label, reading in self.pairs()
+            for each in reading.cautions
+        ]
         notes = [f"Note on {printable(label)}: {note}" for label, each in self.pairs() for note in each.notes]
-        return [f"This assumes that {'; '.join([*assumed, *own])}.", *late, *notes]
+        return [*cautions, f"This assumes that {'; '.join([*assumed, *own])}.", *late, *notes]

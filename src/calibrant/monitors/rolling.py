@@ -36,6 +36,7 @@ from calibrant.repairs.guard import rebuilt_rung
 from calibrant.repairs.recalibrator import Recalibrator, plain_params
 from calibrant.rows.cells import Cells
 from calibrant.rows.checks import Observations, check_forecasts, check_number, check_same_index
+from calibrant.rows.hints import row_hints
 from calibrant.rows.promised import as_observations
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Totals
@@ -385,7 +386,7 @@ class RollingRecalibrator(FromFrames):
                 "the brake was applied more than once: what forecasts are off by changes faster than this window "
                 "follows; a shorter window, or a new model, may be what is needed"
             )
-        return tuple(found)
+        return (*found, *(() if self.before.cells is None else row_hints(self.before.cells)))
 
     @property
     def history(self) -> Any:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
+from calibrant.certificates.event_shares import event_rate_of
 from calibrant.certificates.results import verdict_of
 from calibrant.core.voices import Option, Phrase
 from calibrant.core.words import counted, measured
+from calibrant.monitors.questions import Question
 from calibrant.monitors.spread import Spread
+from calibrant.rows.tally import Totals
+from calibrant.rows.weights import effective_rows
+
+_CHANCE = 3.0
+"""Standard deviations by which the event rate so far may be off by chance."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +64,23 @@ def assumptions(facts: Facts) -> tuple[str, ...]:
     return tuple(found)
 
 
+def cautions(question: Question, max_error: float, totals: Totals) -> tuple[str, ...]:
+    """Return why the limit says nothing about forecasts of events as frequent as those so far, if so.
+
+    Streams begin with few rows, in which a class may be rare by chance. So nothing is said while Wilson's interval of
+    the event rate holds one that calls for no caution.
+    """
+    rows = effective_rows(totals)
+    rate = round(event_rate_of(totals), 12)  # means of periods may leave a trace of events where there are none
+    middle = (rate * rows + _CHANCE**2 / 2.0) / (rows + _CHANCE**2)
+    reach = _CHANCE * math.sqrt(rate * (1.0 - rate) * rows + _CHANCE**2 / 4.0) / (rows + _CHANCE**2)
+    low, high = max(middle - reach, 0.0), min(middle + reach, 1.0)
+    for possible in (low, high, min(max(low, 0.5), high)):
+        if not question.cautions(max_error, possible):
+            return ()
+    return question.cautions(max_error, rate)
+
+
 def notes(facts: Facts) -> tuple[str, ...]:
     """Return what to keep in mind."""
     found: list[str] = []
@@ -71,8 +96,11 @@ def notes(facts: Facts) -> tuple[str, ...]:
         )
     if monitor.unit == "period" and spread.are_alike:
         found.append(
-            f"neighbouring periods are alike (correlation {measured(spread.alike or 0.0, 2)}): if that is no error of "
-            "the forecasts, alarms come more often than promised; longer periods help"
+            Phrase(
+                "neighbouring periods are alike (correlation {alike}): if that is no error of the forecasts, alarms "
+                "come more often than promised; longer periods help",
+                alike=measured(spread.alike or 0.0, 2),
+            )
         )
     if facts.is_crossed:
         found.append("the lower limit is above an earlier upper one: what is to be expected has changed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -41,6 +42,8 @@ def watch(
     )
     monitor.update(periods.rows, period=periods.labels[periods.place])
     reading = monitor.read()
+    if question.max_error is None:
+        reading = replace(reading, cautions=())  # on a limit that nobody asked about
     found = ChangeOverTime(MonitorHistory.from_monitor(monitor), reading)
     if reading.alarm is None:
         return found, ()

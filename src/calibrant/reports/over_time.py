@@ -10,6 +10,7 @@ from calibrant.core.words import counted, level_said, measured, percent, printab
 from calibrant.monitors.spread import are_alike, is_far
 from calibrant.reports.changes import NO_LIMIT
 from calibrant.reports.results import ChangeOverTime, ModelSummary
+from calibrant.rows.hints import MISTAKES
 
 HEADING = "Has it changed?"
 _FEW = 30  # periods
@@ -60,7 +61,9 @@ def change_of(model: ModelSummary) -> ChangeSaid | None:
         label=label,
         finding=finding(change),
         lines=tuple(line for line in lines if line),
-        notes=tuple(f"{note[0].upper()}{note[1:]}." for note in reading.notes),
+        notes=tuple(
+            f"{note[0].upper()}{note[1:]}." for note in reading.notes if getattr(note, "code", "") not in MISTAKES
+        ),
         next_step=next_step(change),
         assumed=f"This assumes that {'; '.join(reading.assumptions)}.",
     )
