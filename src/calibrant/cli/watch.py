@@ -73,8 +73,9 @@ _QUESTION = (
         type=click.Choice(["period", "row"]),
         default="period",
         show_default=True,
-        help="What counts once. period: rows of one may share anything. row: only if they share nothing that decides "
-        "outcomes; finds changes sooner.",
+        help="What counts as one piece of evidence. period: its mean, whatever its rows share, so that certifying "
+        "takes at least about 4 / --max-error periods. row: each row, which takes far fewer periods, and is right only "
+        "where rows of a period share nothing that decides outcomes (where they clearly do, the verdict is void).",
     ),
     click.option(
         "--assume",
