@@ -80,7 +80,7 @@ class CalibrationMetric:
         for name, values in (("preds", preds), ("target", target)):
             if values is None:
                 raise InputError("is None", argument=name, remedy="pass both, as in update(preds, target)")
-        given = [None if each is None else _flat(each) for each in (target, preds, sample_weight)]
+        given: list[Any] = [None if each is None else _flat(each) for each in (target, preds, sample_weight)]
         if all(map(_is_empty, given[: 2 if sample_weight is None else 3])):
             return  # as masks leave it
         is_masked = _is_zero(given[2])
