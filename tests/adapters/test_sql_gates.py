@@ -76,6 +76,22 @@ def test_a_certificate_in_sqlite():
     connection.close()
 
 
+@pytest.mark.parametrize("name", ["given", "sound", "forecasts", "curve", "ends", "found", "scores", "y", "p"])
+def test_a_table_of_any_name_is_read(name):
+    y, p = rows_of(0.2, size=50)
+    rows = list(zip(y.tolist(), p.tolist(), strict=True))
+    expected = calibrant.cutoff_calibration_error(y, p)
+    lite = sqlite3.connect(":memory:")
+    lite.create_function("sqrt", 1, np.sqrt, deterministic=True)  # which some builds lack
+    with duckdb.connect() as duck:
+        for connection in (lite, duck):
+            connection.execute(f"CREATE TABLE {name} (y INTEGER, p DOUBLE)")
+            connection.executemany(f"INSERT INTO {name} VALUES (?, ?)", rows)
+            (found,) = connection.execute(sql_test(name, y_true="y", y_prob="p", max_error=0.05)).fetchall()
+            assert found[0] == pytest.approx(expected, rel=1e-9)
+            connection.close()
+
+
 def test_a_text_that_is_no_number_never_passes_in_duckdb():
     with duckdb.connect() as connection:
         connection.execute(

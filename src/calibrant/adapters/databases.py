@@ -56,32 +56,32 @@ def sql_test(table: str, *, y_true: str, y_prob: str, max_error: float, confiden
     exponent = number_literal(2.0 * math.log(1.0 / (1.0 - check_confidence(confidence_level))))
     outcome, forecast = map(_number, (y_true, y_prob))
     return f"""\
-WITH given AS (
+WITH calibrant_given AS (
     SELECT {outcome} AS y, {forecast} AS p FROM {table}
 ),
-sound AS (
-    SELECT y, p FROM given WHERE y >= 0e0 AND y <= 1e0 AND p >= 0e0 AND p <= 1e0
+calibrant_sound AS (
+    SELECT y, p FROM calibrant_given WHERE y >= 0e0 AND y <= 1e0 AND p >= 0e0 AND p <= 1e0
 ),
-forecasts AS (
-    SELECT p, SUM(y - p) AS residual, COUNT(*) AS n FROM sound GROUP BY p
+calibrant_forecasts AS (
+    SELECT p, SUM(y - p) AS residual, COUNT(*) AS n FROM calibrant_sound GROUP BY p
 ),
-curve AS (
+calibrant_curve AS (
     SELECT -1e0 AS p, 0e0 AS height, 0 AS n
     UNION ALL
-    SELECT p, SUM(residual) OVER (ORDER BY p) AS height, n FROM forecasts
+    SELECT p, SUM(residual) OVER (ORDER BY p) AS height, n FROM calibrant_forecasts
 ),
-ends AS (
+calibrant_ends AS (
     SELECT
-        (SELECT p FROM curve ORDER BY height DESC, p LIMIT 1) AS top,
-        (SELECT p FROM curve ORDER BY height, p LIMIT 1) AS bottom,
-        (SELECT COUNT(*) FROM given) AS n_rows,
-        (SELECT COUNT(*) FROM given) - SUM(n) AS bad_rows,
+        (SELECT p FROM calibrant_curve ORDER BY height DESC, p LIMIT 1) AS top,
+        (SELECT p FROM calibrant_curve ORDER BY height, p LIMIT 1) AS bottom,
+        (SELECT COUNT(*) FROM calibrant_given) AS n_rows,
+        (SELECT COUNT(*) FROM calibrant_given) - SUM(n) AS bad_rows,
         (MAX(height) - MIN(height)) / NULLIF(SUM(n), 0) AS error,
         SQRT({exponent} / NULLIF(SUM(n), 0)) AS margin
-    FROM curve
+    FROM calibrant_curve
 ),
-found AS (
-    SELECT *, CASE WHEN error + margin > 1e0 THEN 1e0 ELSE error + margin END AS upper FROM ends
+calibrant_found AS (
+    SELECT *, CASE WHEN error + margin > 1e0 THEN 1e0 ELSE error + margin END AS upper FROM calibrant_ends
 )
 SELECT
     error,
@@ -98,7 +98,7 @@ SELECT
     END AS finding,
     bad_rows,
     n_rows
-FROM found
+FROM calibrant_found
 WHERE bad_rows > 0 OR n_rows = 0 OR upper > {limit}
 """
 
