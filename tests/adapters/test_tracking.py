@@ -94,6 +94,52 @@ def test_a_metric_of_nothing_known_is_refused():
         mlflow_metric("cutoff", alternative="greater")
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"confidence_level": 95}, r"^confidence_level is 95; write 0.95"),
+        ({"method": "none"}, r"^method must be one of .*, got 'none'"),
+        ({"measure": "smooth", "method": "exact"}, r"^method='exact' covers measure='cutoff' only"),
+        ({"measure": "smooth", "cluster": np.arange(2000)}, r"^clusters are covered for measure='cutoff'"),
+        ({"threshold": 0.5}, r"^threshold is for measure='risk_gap' only"),
+        ({"measure": "risk_gap", "threshold": 3.0}, r"^threshold "),
+        ({"relative_to": "cases"}, r"^relative_to must be one of "),
+        ({"cluster": np.arange(2000), "serial": 70}, r"^serial must be a whole number from 0 to 50"),
+        ({"max_cluster_size": 5}, r"^max_cluster_size says something of clusters, and none were named"),
+        ({"cluster": "patient"}, r"^cluster is 'patient', not an array; pass a value for each row that is evaluated"),
+        ({"sample_weight": 2.0}, r"^sample_weight is 2.0, not an array; "),
+        ({"name": 5}, r"^name is 5, which MLflow does not take"),
+        ({"name": ""}, r"^name is '', which MLflow does not take"),
+        ({"name": "a?b"}, r"^name is 'a\?b', which MLflow does not take"),
+        ({"name": "a/b"}, r"^name is 'a/b', which MLflow does not take"),
+    ],
+)
+def test_options_that_no_rows_could_be_judged_by_are_refused_at_once(options: Any, message):
+    with pytest.raises(calibrant.InputError, match=message):
+        mlflow_metric(**options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"measure": "ece"},
+        {"measure": "risk_gap", "threshold": (0.001, 0.002)},
+        {"relative_to": "events"},
+        {"cluster": ["a", "b"] * 1000, "serial": 50, "max_cluster_size": 1000},
+        {"sample_weight": pd.Series(np.linspace(0.0, 1.0, 2000)), "pos_label": "late"},
+    ],
+    ids=str,
+)
+def test_a_metric_takes_what_some_rows_could_be_judged_by(options: Any):
+    mlflow_metric(**options)
+
+
+def test_the_numbers_of_a_generator_are_left_for_the_evaluation():
+    generator = np.random.default_rng(5)
+    mlflow_metric("smooth", rng=generator)
+    assert generator.random() == np.random.default_rng(5).random()
+
+
 @pytest.mark.parametrize("option", ["questions", "classes", "multilabel"])
 def test_a_metric_is_about_one_event(option):
     with pytest.raises(TypeError, match=rf"^mlflow_metric has no option '{option}'; it has confidence_level, "):

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import importlib
 import math
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from calibrant.adapters.options import check_options
-from calibrant.core.errors import InputError
+from calibrant.core.errors import CalibrationWarning, InputError
+from calibrant.core.sql import is_name
 from calibrant.core.words import level_said
 from calibrant.measures.registry import MEASURES, Measure
 from calibrant.rows.checks import check_choice
@@ -21,11 +25,14 @@ if TYPE_CHECKING:
 
 _LOGGED = ("cutoff", "smooth", "risk_gap", "brier", "calibration_in_the_large")
 _SOMETIMES = ("verdict", "finding", "question")
+_TRIED = 64
 _CONFIDENCE = "the confidence in the top label: is that label right as often as forecast?"
 
 
 def mlflow_metric(measure: Measure = "cutoff", *, name: str | None = None, **options: Any) -> Any:
     """Return a metric for ``mlflow.models.evaluate(..., extra_metrics=[...])``: a calibration error with its limit.
+
+    Options that no rows could be judged by are refused here, and not in the evaluation.
 
     It reads probabilities of the event. Evaluate a table of forecasts (``predictions="forecast"``) or a function that
     returns them, and leave ``model_type`` out: the labels that MLflow asks of a classifier have no calibration, and are
@@ -63,6 +70,15 @@ def mlflow_metric(measure: Measure = "cutoff", *, name: str | None = None, **opt
 
     taken = ["measure", "alternative", "classes", "questions", "multilabel"]  # one event has no classes to ask about
     check_options("mlflow_metric", confidence_interval, options, taken=taken)
+    called = MEASURES.words(measure).lower().replace(" ", "_").replace("-", "_") if name is None else name
+    if not is_name(called) or "/" in called or not _is_taken(called):
+        raise InputError(
+            f"is {called!r}, which MLflow does not take for a metric",
+            argument="name",
+            value=called,
+            remedy="use letters, digits, spaces, and the signs _ - .",
+        )
+    _try_options(measure, options)
 
     def evaluate(predictions: Any, targets: Any) -> Any:
         _refuse_labels(predictions)
@@ -71,7 +87,6 @@ def mlflow_metric(measure: Measure = "cutoff", *, name: str | None = None, **opt
         found = confidence_interval(targets, predictions, measure=measure, alternative="less", **options)
         return MetricValue(aggregate_results={"estimate": found.estimate, "upper": found.upper})
 
-    called = MEASURES.words(measure).lower().replace(" ", "_").replace("-", "_") if name is None else name
     return models.make_metric(eval_fn=evaluate, greater_is_better=False, name=called)
 
 
@@ -168,22 +183,48 @@ def _log(client: Any, run: str, folder: str, models: _Models, pages: Mapping[str
 
 def _check_names(models: Iterable[tuple[str, ...]], argument: str) -> None:
     """Ask MLflow whether it takes the names to log under, before there is a run."""
-    rules: Any = importlib.import_module("mlflow.utils.validation")
-
-    def is_taken(*named: str) -> bool:
-        name = "/".join((*named, _LOGGED[-1]))
-        return bool(rules.validate_param_and_metric_name(name)) and not rules.path_not_unique(name)
-
     for folder, *names in models:
-        if is_taken(folder, *names):
+        if _is_taken(folder, *names):
             continue
-        found, name, argument = ("names a model", names[0], argument) if is_taken(folder) else ("is", folder, "folder")
+        found, name, argument = ("names a model", names[0], argument) if _is_taken(folder) else ("is", folder, "folder")
         raise InputError(
             f"{found} {name!r}, which MLflow does not take in the names of metrics",
             argument=argument,
             value=name,
             remedy="use letters, digits, spaces, and the signs _ - . with / between them",
         )
+
+
+def _is_taken(*named: str) -> bool:
+    """Ask MLflow whether it takes such a name of a metric."""
+    rules: Any = importlib.import_module("mlflow.utils.validation")
+    name = "/".join((*named, _LOGGED[-1]))
+    return bool(rules.validate_param_and_metric_name(name)) and not rules.path_not_unique(name)
+
+
+def _try_options(measure: Measure, options: Mapping[str, Any]) -> None:
+    """Judge a few rows of no interest, which refuses options that no rows could be judged by."""
+    from calibrant.certificates.verdicts import confidence_interval
+
+    tried = {name: value for name, value in options.items() if name != "pos_label"}
+    for name, each in (("cluster", np.arange(_TRIED)), ("sample_weight", np.ones(_TRIED))):
+        given = tried.get(name)
+        if given is None:
+            continue
+        if isinstance(given, str) or not hasattr(given, "__len__"):
+            raise InputError(
+                f"is {given!r}, not an array",
+                argument=name,
+                value=given,
+                remedy="pass a value for each row that is evaluated, such as a column of the table",
+            )
+        tried[name] = each
+    if isinstance(tried.get("rng"), np.random.Generator):
+        tried["rng"] = 0  # its numbers belong to the evaluation
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)  # it would be about these rows
+        forecast = np.linspace(0.1, 0.9, _TRIED)
+        confidence_interval(np.arange(_TRIED) % 2, forecast, measure=measure, alternative="less", **tried)
 
 
 def _metrics(model: ModelSummary) -> Iterator[tuple[str, float]]:
@@ -206,8 +247,6 @@ def _tags(model: ModelSummary) -> dict[str, str]:
 
 def _refuse_labels(predictions: Any) -> None:
     """Refuse what a classifier says where what it forecasts is asked for."""
-    import numpy as np
-
     values = np.asarray(predictions)
     if values.dtype.kind != "f" or (values.size > 1 and bool(((values == 0.0) | (values == 1.0)).all())):
         raise InputError(
