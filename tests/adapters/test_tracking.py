@@ -210,6 +210,82 @@ def test_no_verdict_stands_beside_the_metrics_of_another_model(mlflow, rows):
     assert tags["calibration.limits"] == "both with 95% confidence"
 
 
+def said_in(mlflow, run, folder="calibration"):
+    """Return what the tags and metrics of a folder say, without their path, and the tags under names of models."""
+    data = mlflow.get_run(run.info.run_id).data
+    tags = {name.removeprefix(f"{folder}."): said for name, said in data.tags.items() if name.startswith(f"{folder}.")}
+    return tags, {name.removeprefix(f"{folder}/"): value for name, value in data.metrics.items()}
+
+
+@pytest.mark.usefixtures("without_plots")
+def test_tags_say_what_was_judged(mlflow, rows):
+    with mlflow.start_run() as run:
+        log_calibration(
+            rows.outcome,
+            rows.forecast,
+            max_error=0.1,
+            relative_to="events",
+            method="hoeffding",
+            confidence_level=0.9,
+        )
+        tags, _ = said_in(mlflow, run)
+        assert tags.pop("finding").startswith("Undecided: ")
+        assert tags == {
+            "measure": "cutoff",
+            "method": "hoeffding",
+            "relative_to": "events",
+            "limits": "each with 90% confidence",
+            "max_error": "0.1",
+            "verdict": "undecided",
+        }
+        log_calibration(rows.outcome, rows.forecast)
+        tags, _ = said_in(mlflow, run)
+    assert tags == {
+        "measure": "cutoff",
+        "method": "adaptive",
+        "relative_to": "rows",
+        "limits": "both with 95% confidence",
+    }
+
+
+@pytest.mark.usefixtures("without_plots")
+def test_the_finding_names_the_group_that_the_verdict_rests_on(mlflow, rows):
+    group = np.arange(2000) % 2
+    with mlflow.start_run() as run:
+        log_calibration(rows.outcome, np.where(group == 0, rows.forecast, rows.forecast**3), by=group, max_error=0.15)
+    tags, _ = said_in(mlflow, run)
+    assert tags["verdict"] == "refuted"
+    assert tags["finding"].startswith("All rows: Undecided: ")
+    assert (
+        "Every group: Refuted: with 95% confidence the Cutoff calibration error is above 0.15 in 1 " in tags["finding"]
+    )
+
+
+@pytest.mark.usefixtures("without_plots")
+def test_numbers_of_an_earlier_call_do_not_stand_beside_those_of_the_last(mlflow, rows):
+    with mlflow.start_run() as run:
+        mlflow.log_metric("other/upper", 1.0)
+        log_calibration(rows.outcome, rows.forecast, max_error=0.1)
+        log_calibration(rows.outcome, {"a": rows.forecast, "b": rows.forecast**3}, max_error=0.1)
+        tags, metrics = said_in(mlflow, run)
+        assert json.loads(tags["models"]) == ["a", "b"]
+        assert np.isnan(metrics["upper"])
+        assert "limits" not in tags
+        log_calibration(rows.outcome, {"b": rows.forecast, "c": rows.forecast}, max_error=0.1)
+        tags, metrics = said_in(mlflow, run)
+        assert json.loads(tags["models"]) == ["b", "c"]
+        assert {name.partition(".")[0] for name in tags} == {"models", "b", "c"}
+        assert np.isnan(metrics["a/upper"])
+        assert metrics["b/upper"] == metrics["c/upper"] < 0.1
+        log_calibration(rows.outcome * 0.0, rows.forecast * 0.01, max_error=0.1, relative_to="events")
+        tags, metrics = said_in(mlflow, run)
+    assert tags["verdict"] == "refuted"
+    assert not any("." in name for name in tags), "no model has a name"
+    assert all(np.isnan(metrics[name]) for name in ("a/upper", "b/upper", "estimate", "upper"))
+    assert metrics["cutoff"] == pytest.approx(0.005, abs=0.001)
+    assert metrics["other/upper"] == 1.0
+
+
 @pytest.mark.usefixtures("without_plots")
 def test_an_old_verdict_is_gone_when_logging_fails_half_way(mlflow, rows, monkeypatch):
     with mlflow.start_run() as run:

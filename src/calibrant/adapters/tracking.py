@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,7 +14,7 @@ import numpy as np
 from calibrant.adapters.options import check_options
 from calibrant.core.errors import CalibrationWarning, InputError
 from calibrant.core.sql import is_name
-from calibrant.core.words import level_said
+from calibrant.core.words import approximately, level_said
 from calibrant.measures.registry import MEASURES, Measure
 from calibrant.rows.checks import check_choice
 
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     _Models = Mapping[tuple[str, ...], ModelSummary]
 
 _LOGGED = ("cutoff", "smooth", "risk_gap", "brier", "calibration_in_the_large")
-_SOMETIMES = ("verdict", "finding", "question")
+_LIMITS = ("estimate", "lower", "upper")
+_TAGS = ("measure", "method", "relative_to", "limits", "max_error", "verdict", "finding", "question")
 _TRIED = 64
 _CONFIDENCE = "the confidence in the top label: is that label right as often as forecast?"
 
@@ -126,12 +128,15 @@ def log_calibration(
     CalibrationReport
         The report. The run has it as ``calibration/report.html`` and ``calibration/report.json``; the metrics
         ``calibration/cutoff``, ``smooth``, ``risk_gap``, ``brier`` and ``calibration_in_the_large``; the Cutoff error
-        again with its limits, as shares of what ``relative_to`` says, as ``calibration/estimate``, ``lower`` and
-        ``upper``, with the tag ``calibration.limits`` for their confidence: each limit has it where there is
-        ``max_error``, and else both together; and with ``max_error`` the tags ``calibration.verdict`` and
-        ``calibration.finding``, the verdict in a word and in words. For more than two classes the tag
-        ``calibration.question`` says what all of this is about. Tags of an earlier call that do not apply any more are
-        deleted. Where there are several models their names come in between, as in ``calibration/first/cutoff``.
+        again with its limits, as ``calibration/estimate``, ``lower`` and ``upper``, without those that are infinite.
+        Tags say what these are: ``calibration.measure``, ``method``, ``relative_to``, of which they are shares, and
+        ``limits``, their confidence, which each limit has where there is ``max_error``, and else both together. With
+        ``max_error`` there are ``calibration.max_error`` and, unless the weights of rows are estimates,
+        ``calibration.verdict`` and ``calibration.finding``, the verdict in a word and in words, on all rows and every
+        group. For more than two classes ``calibration.question`` says what all of this is about. Where there are
+        several models their names come in between, as in ``calibration/first/cutoff``, and ``calibration.models`` lists
+        them. What an earlier call logged to the folder and this one does not is taken away: tags are deleted, and
+        metrics, which MLflow cannot delete, become NaN.
 
     Examples
     --------
@@ -168,17 +173,34 @@ def log_calibration(
 
 def _log(client: Any, run: str, folder: str, models: _Models, pages: Mapping[str, str]) -> None:
     """Log numbers and verdicts of models, and pages."""
-    old = client.get_run(run).data.tags
+    old, listing = client.get_run(run).data, f"{folder}.models"
+    places = dict.fromkeys([(folder,), *((folder, name) for name in _listed(old.tags.get(listing))), *models])
+    # First, so that no verdict on other forecasts stands beside these numbers.
+    for tag in (*(".".join((*named, name)) for named in places for name in _TAGS), listing):
+        if tag in old.tags:
+            client.delete_tag(run, tag)
+    for named in places:
+        found = dict(_metrics(models[named])) if named in models else {}
+        for name in (*_LOGGED, *_LIMITS):
+            metric = "/".join((*named, name))
+            if name in found or metric in old.metrics:
+                client.log_metric(run, metric, found.get(name, math.nan))
     for named, model in models.items():
-        for tag in (".".join((*named, name)) for name in _SOMETIMES):
-            if tag in old:  # first, so that no verdict on other forecasts stands beside these numbers
-                client.delete_tag(run, tag)
-        for name, value in _metrics(model):
-            client.log_metric(run, "/".join((*named, name)), value)
         for name, said in _tags(model).items():
             client.set_tag(run, ".".join((*named, name)), said)
+    if len(models) > 1:
+        client.set_tag(run, listing, json.dumps([name for _, name in models]))
     for name, page in pages.items():
         client.log_text(run, page, f"{folder}/{name}")
+
+
+def _listed(tag: str | None) -> list[str]:
+    """Return the models that an earlier call logged under their names."""
+    try:
+        found = json.loads(tag or "[]")
+    except ValueError:  # somebody else's tag
+        return []
+    return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
 
 
 def _check_names(models: Iterable[tuple[str, ...]], argument: str) -> None:
@@ -230,16 +252,23 @@ def _try_options(measure: Measure, options: Mapping[str, Any]) -> None:
 def _metrics(model: ModelSummary) -> Iterator[tuple[str, float]]:
     """Return the numbers of a model that are numbers: of shares of events an upper limit may be infinite."""
     found = {name: getattr(model.measures, name) for name in _LOGGED}
-    found |= {name: getattr(model.judged, name) for name in ("estimate", "lower", "upper")}
+    found |= {name: getattr(model.judged, name) for name in _LIMITS}
     return ((name, float(value)) for name, value in found.items() if math.isfinite(value))
 
 
 def _tags(model: ModelSummary) -> dict[str, str]:
-    """Return what is said of a model in words: of its limits always, the others of `_SOMETIMES` where they apply."""
+    """Return what is said of a model in words: what its limits are always, the others of `_TAGS` where they apply."""
     which = "both" if model.certificate is None else "each"
-    tags = {"limits": f"{which} with {level_said(model.judged.confidence_level)} confidence"}
+    tags = {name: str(getattr(model.judged, name)) for name in ("measure", "method", "relative_to")}
+    with approximately(model.approximate):
+        tags["limits"] = f"{which} with {level_said(model.judged.confidence_level)} confidence"
+    if model.certificate is not None:
+        tags["max_error"] = str(model.certificate.max_error)
     if model.verdict is not None and model.certificate is not None:
-        tags |= {"verdict": model.verdict, "finding": model.certificate.finding()}
+        finding = model.certificate.finding()
+        if model.groups is not None:
+            finding = f"All rows: {finding} Every group: {model.groups.findings()[0]}"
+        tags |= {"verdict": model.verdict, "finding": finding}
     if model.classes is not None or model.class_limits is not None:
         tags["question"] = _CONFIDENCE
     return tags
