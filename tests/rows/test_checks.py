@@ -1146,14 +1146,16 @@ def test_labels_that_are_counted_are_those_that_would_be_sorted(dtype, values):
     assert places.tolist() == inverse.tolist()
 
 
+@pytest.mark.parametrize("dtype", [float, object])
 @pytest.mark.parametrize("values", [[0.0, 0.5, 1.0], [1.0, -0.0], [-1.0, 2.0**60], [2.0**53, 2.0**53 + 2], [-3.0, 0.0]])
-def test_labels_of_any_numbers_are_found_as_they_are_written(values):
-    labels, places = label_places(np.array(values), "y_true", len(values))
+def test_labels_of_any_numbers_are_found_as_they_are_written(values, dtype):
+    labels, places = label_places(np.array(values, dtype=dtype), "y_true", len(values))
     assert list(map(str, labels.tolist())) == [str(value + 0.0) for value in sorted(values)]  # zero has no sign
     assert labels[places].tolist() == values
 
 
+@pytest.mark.parametrize("dtype", [float, object])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_labels_that_are_no_numbers_are_refused_where_they_stand(value):
+def test_labels_that_are_no_numbers_are_refused_where_they_stand(value, dtype):
     with pytest.raises(calibrant.InputError, match=r"y_true\[2\] is (missing|inf)"):
-        label_places(np.array([0.0, 1.0, value]), "y_true", 3)
+        label_places(np.array([0.0, 1.0, value], dtype=dtype), "y_true", 3)

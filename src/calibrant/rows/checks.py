@@ -402,6 +402,13 @@ def label_places(values: Any, name: str, rows: int) -> tuple[npt.NDArray[Any], I
     counted = counted_places(array)
     if counted is not None:
         return counted
+    if array.dtype.kind == "O":
+        held = array.tolist()
+        for position, value in enumerate(held):
+            if is_missing(value):
+                refuse_missing(name, position)
+        if all(isinstance(value, float) for value in held):
+            array = array.astype(np.float64)
     if array.dtype.kind == "f":
         check_finite(array, name)
         array = array + 0.0  # where zero has no sign
@@ -409,9 +416,6 @@ def label_places(values: Any, name: str, rows: int) -> tuple[npt.NDArray[Any], I
         if np.isnat(array).any():
             refuse_missing(name, int(np.flatnonzero(np.isnat(array))[0]))
         array = array.astype(str)
-    for position, value in enumerate(array.tolist() if array.dtype.kind == "O" else ()):
-        if is_missing(value):
-            refuse_missing(name, position)
     try:
         labels, inverse = np.unique(array, return_inverse=True)
     except TypeError as error:
