@@ -55,6 +55,50 @@ def member_skipped(_app: Sphinx, _what: str, name: str, _thing: Any, _skip: bool
     return True if re.fullmatch(r"set_\w+_request|get_metadata_routing", name) else None
 
 
+def signature_shown(
+    _app: Sphinx, what: str, _name: str, thing: Any, _options: object, signature: str | None, returned: str | None
+) -> tuple[str | None, str | None]:
+    """Leave out the arguments of a class whose docstring names none: it is made by functions, or by its own methods."""
+    made_by_others = what == "class" and "\nParameters\n" not in (inspect.getdoc(thing) or "")
+    return ("" if signature and made_by_others else signature), returned
+
+
+def kinds_returned(call: Any) -> set[str]:
+    """Return the words in which a function or method says what it returns, in its docstring or its signature."""
+    inside = getattr(call, "fget", None) or getattr(call, "func", call)
+    said = re.search(r"\nReturns\n-+\n(.*)", inspect.getdoc(inside) or "")
+    annotation = inspect.signature(inside).return_annotation if callable(inside) else ""
+    return set(re.findall(r"\w+", f"{said[1] if said else ''} {annotation}"))
+
+
+@cache
+def sources_of_results() -> dict[str, list[str]]:
+    """Return where one gets each kind of result: from functions, or else from methods, or else in other results."""
+    pages = {thing.__name__: page for page, thing in things_by_page().items() if hasattr(thing, "__name__")}
+    results = {name for name, page in pages.items() if isinstance(things_by_page()[page], type)}
+    found: dict[str, tuple[list[str], list[str], list[str]]] = {name: ([], [], []) for name in results}
+    for page, thing in sorted(things_by_page().items(), key=lambda each: each[0].rpartition("/")[2].lower()):
+        name = page.rpartition("/")[2]
+        if not isinstance(thing, type):
+            for kind in kinds_returned(thing) & results if callable(thing) else ():
+                found[kind][0].append(f":doc:`{name} </{page}>`")
+            continue
+        for member in sorted(each for each in vars(thing) if not each.startswith("_")):
+            for kind in kinds_returned(getattr(thing, member)) & results - {name}:
+                found[kind][1].append(f":doc:`{name}.{member} </{page}>`")
+        for member, annotation in getattr(thing, "__annotations__", {}).items():
+            for kind in set(re.findall(r"\w+", str(annotation))) & results - {name}:
+                found[kind][2].append(f":doc:`{name}.{member} </{page}>`")
+    return {name: next((each for each in sources if each), []) for name, sources in found.items()}
+
+
+def source_said(_app: Sphinx, what: str, _name: str, thing: Any, _options: object, lines: list[str]) -> None:
+    """Say of a result where one gets it, below its first sentence."""
+    if what == "class" and issubclass(thing, Result) and sources_of_results().get(thing.__name__):
+        after = lines.index("") if "" in lines else len(lines)
+        lines[after:after] = ["", f"It comes from {', '.join(sources_of_results()[thing.__name__])}."]
+
+
 def name_linked(app: Sphinx, _env: BuildEnvironment, node: pending_xref, shown: nodes.Element) -> nodes.Element | None:
     """Link a public name by itself, wherever its room is; what is no public name is shown as code."""
     if node["reftype"] != "obj" or node.get("refdomain") != "py":
@@ -125,7 +169,9 @@ def fields_linked(app: Sphinx, doctree: nodes.document, here: str) -> None:
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Connect this to the build."""
     app.connect("autodoc-process-docstring", references_named, priority=100)  # before numpydoc
+    app.connect("autodoc-process-docstring", source_said, priority=200)
     app.connect("autodoc-process-docstring", written_for_the_page, priority=900)  # after it
+    app.connect("autodoc-process-signature", signature_shown)
     app.connect("autodoc-skip-member", member_skipped)
     app.connect("missing-reference", name_linked)
     app.connect("doctree-resolved", code_linked)

@@ -100,9 +100,8 @@ def name_page(room: str, name: str) -> str:
     """Return the page of one name."""
     full, thing = full_name(room, name), getattr(module_of(room), name)
     if inspect.isclass(thing):
-        directive = f".. autoclass:: {full}\n   :members:\n"
-        if issubclass(thing, tuple | dict):
-            directive += "   :inherited-members: tuple, dict\n"
+        elsewhere = ", ".join(base.__name__ for base in thing.__mro__ if not base.__module__.startswith("calibrant"))
+        directive = f".. autoclass:: {full}\n   :members:\n   :inherited-members: {elsewhere}\n"
     elif callable(thing):
         directive = f".. autofunction:: {full}\n"
     else:

@@ -1,5 +1,6 @@
 """The documentation site, built once without running the gallery, and opened in Chromium without a network."""
 
+import inspect
 import os
 import re
 import shutil
@@ -14,7 +15,7 @@ from urllib.parse import unquote, urldefrag, urlsplit
 
 import click
 import pytest
-from public_names import EVERYWHERE, HOME, TOP
+from public_names import EVERYWHERE, HOME, TOP, public
 
 from calibrant.cli import main
 
@@ -121,6 +122,23 @@ def test_every_public_name_has_a_page_and_its_room_lists_it(site):
         full = f"calibrant.{name}" if name in TOP else f"{HOME[name]}.{name}"
         assert full in read(reference / room / f"{name}.html").places
         assert f"{room}/{name}.html" in read(reference / f"{room}.html").links
+
+
+@pytest.mark.parametrize("name", [name for name in EVERYWHERE if inspect.isclass(public(name))])
+def test_the_page_of_a_class_has_its_methods_and_those_that_it_inherits(site, name):
+    ours = [base for base in public(name).__mro__ if base.__module__.startswith("calibrant")]
+    methods = {each for base in ours for each, value in vars(base).items() if inspect.isroutine(value)}
+    called = {each for each in methods if re.match(r"(?!set_\w+_request|get_metadata_routing)[a-z]", each)}
+    room = HOME.get(name, "calibrant.errors").removeprefix("calibrant.")
+    full = f"calibrant.{name}" if name in TOP else f"{HOME[name]}.{name}"
+    assert {f"{full}.{each}" for each in called} <= read(site / "reference" / "api" / room / f"{name}.html").places
+
+
+def test_a_result_says_where_it_comes_from_and_not_how_it_is_made(site):
+    text = (site / "reference" / "api" / "decisions" / "RiskGap.html").read_text()
+    shown = re.sub(r"<[^>]+>", "", text)
+    assert "It comes from risk_gap, sign_testing_gap." in shown
+    assert "class calibrant.decisions.RiskGap#" in shown
 
 
 def test_every_command_and_option_has_its_place(site):
