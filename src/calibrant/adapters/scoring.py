@@ -48,6 +48,11 @@ _DEFAULTS: Mapping[str, dict[str, Any]] = {"neg_expected_calibration_error": {"n
 def scorer_names() -> list[str]:
     """Return the names that `get_scorer` knows; "neg" because scikit-learn takes the largest score for the best.
 
+    Returns
+    -------
+    list of str
+        The names, sorted.
+
     Examples
     --------
     >>> scorer_names()[:2]

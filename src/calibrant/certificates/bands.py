@@ -314,6 +314,11 @@ def risk_bands(
         these have (or as large a share of theirs, where each cluster counts once), or of clusters of a population where
         ``max_cluster_size`` was stated, which takes many more.
 
+    Returns
+    -------
+    RiskBands, or QuestionRiskBands
+        One entry per band; where several questions are asked, the bands of each.
+
     Examples
     --------
     >>> from calibrant import Tally

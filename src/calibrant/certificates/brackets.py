@@ -44,6 +44,11 @@ def bracket(
     confidence_level : float
         Of that limit.
 
+    Returns
+    -------
+    Bracket
+        The two ends.
+
     Examples
     --------
     >>> import numpy as np

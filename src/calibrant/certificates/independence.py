@@ -155,6 +155,11 @@ def check_independence(
     confidence_level : float
         Of the two upper limits of the Cutoff error, one for independent rows and one for clusters.
 
+    Returns
+    -------
+    IndependenceCheck
+        The p-value, how much alike rows of one cluster are, and both limits.
+
     Examples
     --------
     >>> import numpy as np

@@ -211,6 +211,11 @@ def rows_needed(
     cluster_target, max_cluster_size, serial
         As in `certify`, for clusters.
 
+    Returns
+    -------
+    RowsNeeded
+        The number of rows, or of clusters, with what was asked and supposed.
+
     Examples
     --------
     >>> print(rows_needed(0.05, brier=1 / 6, method="hoeffding"))
@@ -518,6 +523,11 @@ def ece_hardness_bound(rows: int, *, max_error: float, confidence_level: float, 
     effective_variance : float
         Of the population, see `effective_variance`.
 
+    Returns
+    -------
+    float
+        A probability; 0 where the theorem says nothing.
+
     Examples
     --------
     >>> round(ece_hardness_bound(10_000, max_error=0.001, confidence_level=0.999, effective_variance=0.1), 4)
@@ -550,6 +560,11 @@ def effective_variance(mean_outcome: Any, gamma: float = 0.05, *, sample_weight:
         The share.
     sample_weight : array-like of shape (n,), optional
         Nonnegative weights.
+
+    Returns
+    -------
+    float
+        Between 0 and 1/4.
 
     Examples
     --------

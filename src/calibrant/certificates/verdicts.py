@@ -532,6 +532,11 @@ def confidence_interval(
         Two limits that hold together with ``confidence_level``; an upper limit only ("the error is less than"); a lower
         limit only ("the error is greater than").
 
+    Returns
+    -------
+    ConfidenceInterval, or QuestionIntervals
+        The estimate, its limits and what they rest on; where several questions are asked, those of each.
+
     Examples
     --------
     >>> tally = Tally.from_counts(forecast=[0.2, 0.5, 0.8], rows=[400, 300, 300], events=[85, 141, 236])

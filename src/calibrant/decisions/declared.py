@@ -185,6 +185,11 @@ def reject_option(*, cost: float, error_cost: float = 1.0) -> RejectOption:
     error_cost : float, default 1
         What a wrong name costs.
 
+    Returns
+    -------
+    RejectOption
+        The problem, whatever the classes are.
+
     Examples
     --------
     >>> print(reject_option(cost=0.2))

@@ -94,8 +94,12 @@ def murphy_curve(
     """Mean loss at every decision threshold: the curve that every proper score is an average of.
 
     `decision_risk` as a function of the threshold, at all its knots. When one forecaster's curve lies below another's
-    at every threshold, it has the better Brier score, log loss and every other proper score. The parameters are those
-    of `decision_risk`.
+    at every threshold, it has the better Brier score, log loss and every other proper score.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, pos_label
+        As in `decision_risk`.
 
     Returns
     -------

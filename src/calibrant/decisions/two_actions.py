@@ -55,6 +55,11 @@ def two_action_question(
     sample_weight : array-like of shape (n,), optional
         Checked with the rows; pass it on beside the question.
 
+    Returns
+    -------
+    TwoActionQuestion
+        Outcomes and forecasts in [0, 1], the threshold, and what 1 stands for in units of the losses.
+
     References
     ----------
     This project's (docs/theory/decisions.md).

@@ -104,6 +104,11 @@ def integrated_calibration_index(
     cluster : array-like of shape (n,), optional
         As in `certify`: then whole clusters are resampled.
 
+    Returns
+    -------
+    CurveErrors
+        The distances, and their limits where a level was given.
+
     Notes
     -----
     The numbers are distances, so noise makes them larger: ICI of calibrated forecasts is above 0. In resamples there is
@@ -347,6 +352,11 @@ def calibration_curve(
         Of the band; without one there is none.
     n_resamples : int
         How often rows are resampled.
+
+    Returns
+    -------
+    CalibrationCurve
+        The event rate at each of the forecasts ``at``, with the band where a level was given.
 
     Notes
     -----

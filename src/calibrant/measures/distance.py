@@ -47,6 +47,11 @@ def distance_from_calibration(
     y_true, y_prob, sample_weight, pos_label
         As in `cutoff_calibration_error`.
 
+    Returns
+    -------
+    CalibrationDistance
+        Both ends, and where each comes from.
+
     References
     ----------
     Blasiok, Gopalan, Hu, Nakkiran (2023); Proposition 2.1 of Rossellini et al. (2025). The bound b/(b + 2) corrects

@@ -80,6 +80,11 @@ def expected_calibration_error(
         largest for "max"), "top_label" the mean over the rows of the ECE among those of the same top label (Gupta and
         Ramdas 2022).
 
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
     Examples
     --------
     >>> expected_calibration_error([0, 0, 1, 0] * 5 + [0, 1, 1, 1] * 5, [0.5] * 20 + [0.75] * 20)
@@ -152,6 +157,11 @@ def effective_support_size(
         The share of the rows that may be left out.
     sample_weight : array-like of shape (n,), optional
         Nonnegative weights.
+
+    Returns
+    -------
+    int
+        The number of values.
 
     Examples
     --------

@@ -74,6 +74,11 @@ def calibration_slope_intercept(
     n_resamples, rng
         For "bootstrap": how many resamples, and the seed or generator they are drawn with.
 
+    Returns
+    -------
+    CalibrationSlope
+        Slope, intercept, the intercept where the slope is 1, their limits, and what the limits suppose.
+
     Raises
     ------
     ValueError
@@ -225,6 +230,11 @@ def intercept_at_unit_slope(
         As in `calibration_slope_intercept`.
     confidence_level : float, optional
         Also return limits with this confidence, as an `Estimate`.
+
+    Returns
+    -------
+    float, or Estimate with a confidence level
+        Above 0 events are more frequent than forecast, below 0 less.
 
     References
     ----------
@@ -476,6 +486,11 @@ def likelihood_ratio_tests(
         As in `calibration_slope_intercept`. With clusters, weights or fractions there is no likelihood of the rows:
         the tests are then robust Wald tests by the sandwich, with F laws of as many degrees as its limits have, and
         ``test`` says so.
+
+    Returns
+    -------
+    CalibrationTests
+        The three tests, each with statistic, degrees of freedom and p-value.
 
     References
     ----------

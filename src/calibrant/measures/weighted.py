@@ -111,8 +111,17 @@ def ks_calibration_error(
 ) -> float:
     """Largest residual mass below any cutoff: the Kolmogorov-Smirnov calibration error (ECCE-MAD).
 
-    max over t of |mean of (y - p) 1{p <= t}|. It lies between half the Cutoff calibration error and the whole; the
-    parameters are those of `cutoff_calibration_error`.
+    max over t of |mean of (y - p) 1{p <= t}|. It lies between half the Cutoff calibration error and the whole.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, pos_label
+        As in `cutoff_calibration_error`.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
 
     Examples
     --------
@@ -176,8 +185,17 @@ def worst_interval(
     Among intervals within 1e-12 of the largest error (5e-13 at each end of the curve), the one whose upper end is
     lowest is chosen, and among those the one whose lower end is highest: neither row order nor the engine that did the
     sums changes the answer.
-    The parameters are those of `cutoff_calibration_error`; where it asks several questions, the result has the interval
-    of each.
+
+    Parameters
+    ----------
+    y_true, y_prob, classes, questions, multilabel, sample_weight, pos_label
+        As in `cutoff_calibration_error`.
+
+    Returns
+    -------
+    WorstInterval, or QuestionWorstIntervals
+        The interval, its rows, and by how much the forecasts are off there; where several questions are asked, the
+        interval of each.
 
     Examples
     --------
@@ -281,8 +299,17 @@ def calibration_in_the_large(
     """Mean outcome minus mean forecast: are the forecasts right on average?
 
     Positive when events happen more often than forecast. Its size is the weighted calibration error for constant
-    weights, the coarsest member of the family; a forecaster can have zero here and be badly calibrated. The parameters
-    are those of `cutoff_calibration_error`.
+    weights, the coarsest member of the family; a forecaster can have zero here and be badly calibrated.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, pos_label
+        As in `cutoff_calibration_error`.
+
+    Returns
+    -------
+    float
+        Between -1 and 1; below 0 the forecasts are too high on average.
 
     Examples
     --------
@@ -304,7 +331,17 @@ def smooth_calibration_error(
 
     Half of it is a lower bound for the distance from calibration, and the square root of eight times it an upper one.
     It is computed as a weighted L1 isotonic fit of the residual curve, in O(m log m) for m distinct forecasts, with no
-    grid and no solver. The parameters are those of `cutoff_calibration_error`.
+    grid and no solver.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, pos_label
+        As in `cutoff_calibration_error`.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
 
     References
     ----------
@@ -330,7 +367,15 @@ def smooth_witness(
 ) -> Witness:
     """Return the 1-Lipschitz weight function that attains the smooth calibration error.
 
-    The parameters are those of `cutoff_calibration_error`.
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, pos_label
+        As in `cutoff_calibration_error`.
+
+    Returns
+    -------
+    Witness
+        The distinct forecasts, the weight at each, and the error that these weights collect.
 
     Examples
     --------
@@ -365,6 +410,11 @@ def bounded_variation_calibration_error(
     variation : float, default 2
         The largest total variation M of the weights; ``math.inf`` is allowed.
 
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
     References
     ----------
     Proposition 2.2 of [1]_ has the factor M + 2; the factor M/2 + 1 and the algorithm are this project's.
@@ -395,7 +445,17 @@ def bounded_variation_witness(
     """Return the weight function of total variation at most M that attains the bounded-variation calibration error.
 
     At a knot of the spectrum it takes the values -1 and 1 only; between two knots it is a mixture of two such
-    functions. The parameters are those of `bounded_variation_calibration_error`.
+    functions.
+
+    Parameters
+    ----------
+    y_true, y_prob, variation, sample_weight, pos_label
+        As in `bounded_variation_calibration_error`.
+
+    Returns
+    -------
+    Witness
+        The distinct forecasts, the weight at each, and the error that these weights collect.
 
     Examples
     --------
@@ -428,7 +488,15 @@ def bounded_variation_spectrum(
 ) -> Spectrum:
     """Return the error against the total variation M of the weights, from mean bias (M = 0) to the ECE plug-in.
 
-    The parameters are those of `cutoff_calibration_error`.
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, pos_label
+        As in `cutoff_calibration_error`.
+
+    Returns
+    -------
+    Spectrum
+        The error at the variations between which it is a straight line; ``at(variation)`` reads it anywhere.
 
     Examples
     --------
@@ -466,6 +534,11 @@ def weighted_calibration_error(
         As in `cutoff_calibration_error`.
     weight : callable
         Takes the array of distinct forecasts and returns one value in [-1, 1] for each (or one for all).
+
+    Returns
+    -------
+    float
+        Between -1 and 1.
 
     References
     ----------

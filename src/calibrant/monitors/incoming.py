@@ -37,12 +37,18 @@ def new_files(
     Parameters
     ----------
     folders : sequence of Path
+        The folders to look into.
     poll : float
         Seconds between two looks.
     idle : float, optional
         End when nothing has changed for so many seconds.
     wait : callable
         Waits for some seconds.
+
+    Yields
+    ------
+    file, folder : Path
+        A file that is complete, and the folder it was found below.
 
     Examples
     --------

@@ -46,6 +46,11 @@ def openmetrics(
     counts : mapping, optional
         Further numbers by their names.
 
+    Returns
+    -------
+    str
+        Lines of text, ended by ``# EOF``.
+
     Examples
     --------
     >>> from calibrant.monitors import Monitor, openmetrics

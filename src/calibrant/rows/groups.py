@@ -93,7 +93,8 @@ def by_group(
 
     Parameters
     ----------
-    source : grouped rows, such as ``scan(..., by=...)`` or `in_groups` gives
+    source : GroupedSource or GroupedRows
+        Rows in groups, such as ``scan(..., by=...)`` or `in_groups` gives.
     compute : callable
         Takes the rows of one group, as a source that measures and certificates accept.
     side_by_side : bool

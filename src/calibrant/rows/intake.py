@@ -208,6 +208,11 @@ def in_groups(
     cluster : array-like of shape (n,), optional
         A cluster per row, which may have rows in several groups.
 
+    Returns
+    -------
+    GroupedRows or GroupedSource
+        The groups, and the rows of each: rows in memory, or those of a scan that stay where they are.
+
     Examples
     --------
     >>> from calibrant import cutoff_calibration_error

@@ -35,6 +35,11 @@ def period_of(times: Any, every: Every = "day") -> npt.NDArray[np.str_]:
         How long a period is. Days, and weeks by their Monday, are named as in "2026-01-31", hours as in
         "2026-01-31T13" and months as in "2026-01".
 
+    Returns
+    -------
+    array of str of shape (n,)
+        The names of the periods.
+
     Examples
     --------
     >>> period_of(["2026-01-31 13:05", "2026-02-01"], "week").tolist()
