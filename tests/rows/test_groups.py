@@ -30,6 +30,21 @@ def test_each_group_is_measured_as_if_it_were_alone():
         assert found == calibrant.measure(Y[rows], P[rows], sample_weight=W[rows])
 
 
+def test_groups_of_numbers_written_as_texts_are_in_the_order_of_numbers(tmp_path):
+    ward = (np.arange(Y.size) % 12 + 1).astype(str)
+    wanted = tuple(map(str, range(1, 13)))
+    found = calibrant.certify(Y, P, by=ward, max_error=0.3)
+    assert found.groups == wanted
+    file = tmp_path / "wards.csv"
+    lines = [f"{y},{p!r},{each}" for y, p, each in zip(Y.tolist(), P.tolist(), ward, strict=True)]
+    file.write_text("\n".join(["y,p,ward", *lines]))
+    with calibrant.scan(file, y_true="y", y_prob="p", by="ward") as rows:
+        assert rows.groups == wanted
+        assert calibrant.certify(rows, max_error=0.3).upper == pytest.approx(found.upper, abs=1e-9)
+    named = np.where(ward == "12", "twelve", ward)  # texts that are not all numbers stay in the order of texts
+    assert in_groups(Y, P, by=named).groups == tuple(sorted(set(named.tolist())))
+
+
 def test_a_group_whose_outcomes_are_events_counts_them_whatever_the_others_hold():
     mixed = np.where(WARD == "west", 0.25 + Y / 2, Y)
     groups: Any = in_groups(mixed, P, by=WARD)

@@ -37,7 +37,7 @@ from calibrant.rows.arrays import MISSING_REMEDY
 from calibrant.rows.cells import DEFAULT_BITS, Cells
 from calibrant.rows.checks import SWAPPED_COLUMNS, Observations, check_number, check_weight_totals
 from calibrant.rows.grids import FIRST_GRID, Grid
-from calibrant.rows.labels import check_pos_label
+from calibrant.rows.labels import check_pos_label, reading_order
 from calibrant.rows.sources import FetchRequest, HistogramRequest
 
 MOST_GROUPS = 1000
@@ -433,7 +433,7 @@ class GroupedScan(Handle):
                     source=self._engine.name,
                     remedy="choose a column with fewer, or scan parts of the table",
                 )
-            self._found = found
+            self._found = _in_order(found)
         return self._found
 
     def _guess(self) -> None:
@@ -443,7 +443,7 @@ class GroupedScan(Handle):
         fit = 0 < labels.size <= 2 ** (STREAMED_BITS - FIRST_GRID.bits)
         if not fit or self._missing(self._roles.by, labels).any() or self._infinite(self._roles.by, labels).any():
             return
-        found = self._typed(self._roles.by, labels)
+        found = _in_order(self._typed(self._roles.by, labels))
         texts, asked = [text for _, text in found], self._first_requests(len(found))
         answer = self._streamed(asked, texts)
         if answer is not None:
@@ -485,6 +485,10 @@ def _check_fetched(own: Mapping[str, FloatArray], request: FetchRequest, facts: 
 
 def _rows_of(answer: Mapping[str, npt.NDArray[Any]], chosen: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
     return {name: values[chosen] for name, values in answer.items()}
+
+
+def _in_order(found: Sequence[tuple[Any, str]]) -> list[tuple[Any, str]]:
+    return [found[place] for place in reading_order([label for label, _ in found])]
 
 
 def _typed(label: Any, kind: str) -> Any:

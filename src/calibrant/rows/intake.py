@@ -16,6 +16,7 @@ from calibrant.rows.clusters import ClusteredRows, ClusteredSource
 from calibrant.rows.dimensions import laid_out
 from calibrant.rows.given import given_tally, refuse_more
 from calibrant.rows.groups import GroupedRows, GroupedSource, naming_group
+from calibrant.rows.labels import reading_order
 from calibrant.rows.matrices import shape_of
 from calibrant.rows.memory import ArrayRows
 from calibrant.rows.questions import QuestionSource
@@ -254,8 +255,9 @@ def in_groups(
     rows = as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, by=by, cluster=cluster)
     of_clusters = None if cluster is None else label_places(cluster, "cluster", rows.y_prob.size)
     labels, members = check_labels(by, "by", rows.y_prob.size)
+    order = reading_order(labels)
     sources = []
-    for label, positions in zip(labels, members, strict=True):
+    for label, positions in ((labels[place], members[place]) for place in order):
         with naming_group(label):
             those = rows.take(positions).alone()
             check_weights(those.sample_weight, positions.size)
@@ -263,7 +265,7 @@ def in_groups(
                 sources.append(source_of(those))
             else:
                 sources.append(ClusteredRows.at(those, of_clusters[1][positions], of_clusters[0]))
-    return GroupedRows(tuple(labels), tuple(sources))
+    return GroupedRows(tuple(labels[place] for place in order), tuple(sources))
 
 
 def source_of(rows: Observations | RowSource) -> Tally | RowSource:

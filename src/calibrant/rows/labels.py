@@ -21,6 +21,21 @@ _COUNTED = np.typecodes["AllInteger"] + "efd"  # numbers of at most 64 bits
 _EXACT = 2**53  # from which on float64 does not hold every whole number
 _FEW_TIMES = 4  # whole numbers that span no more than so many times the rows are counted, not sorted
 _CHUNK = 1 << 16
+_WRITTEN = re.compile(r"\s*[+-]?\d{1,300}(\.\d*)?\s*", re.ASCII)
+
+
+def reading_order(labels: Sequence[Any]) -> list[int]:
+    """Return the places of labels in the order in which people look for them: texts of numbers as numbers are.
+
+    Examples
+    --------
+    >>> reading_order(["1", "10", "2"]), reading_order(["1", "10", "2a"])
+    ([0, 2, 1], [0, 1, 2])
+    """
+    places = list(range(len(labels)))
+    if not all(isinstance(label, str) and _WRITTEN.fullmatch(label) for label in labels):
+        return sorted(places, key=lambda place: labels[place])
+    return sorted(places, key=lambda place: (float(labels[place]), labels[place]))
 
 
 def check_pos_label(labels: list[Any], pos_label: Any, declared: Sequence[Any] = ()) -> None:
