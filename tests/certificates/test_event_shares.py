@@ -363,3 +363,15 @@ def test_plans_say_what_they_are_shares_of(method):
     plan = calibrant.rows_needed(0.5, y_prob=np.full(10, 0.02), relative_to="events", method=method)
     assert plan.relative_to == "events"
     assert "of at most 0.5 times the event rate" in str(plan)
+
+
+def test_of_a_group_shares_and_numbers_of_rows_are_those_of_its_rows():
+    y, p = fraud()
+    found = certify(y, p, by=np.arange(y.size) % 2, max_error=0.015)
+    worst = found[found.least_settled]
+    said = worst.where(whole="of its rows")
+    assert "% of its rows)" in said
+    assert said.endswith(" per 100 of its rows.")
+    assert worst.where().endswith(" per 100 rows.")
+    assert all("of all rows" not in caution for caution in found.cautions)
+    assert any(caution.endswith(" as a share of rows.") for caution in found.cautions)

@@ -45,7 +45,7 @@ def cautions_on(
     remedy = Phrase("use {limit}", limit=Option("max_error", in_rows))
     if events_are_rarer and not of_rows_only:
         remedy = Phrase(
-            "use {relative}{comma} {limit}, here {rows:g} of all rows",
+            "use {relative}{comma} {limit}, here {rows:g} as a share of rows",
             relative=Option("relative_to", "events"),
             comma=Either(","),
             limit=Option("max_error", SENSIBLE),

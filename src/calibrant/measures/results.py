@@ -101,7 +101,7 @@ class WorstInterval(Result):
             return "No interval of forecasts is off."
         where = self._which()
         share, points = f"{percent(self.share)} {whole or of_all(self.unit_weights)}", self._points()
-        amount = f"{self._per_hundred()} per 100 rows"
+        amount = f"{self._per_hundred()} per 100 {whole or 'rows'}"
         if event_rate:
             amount = f"{measured(100.0 * self.error / event_rate, 1)} per 100 events"
         if self.within_chance and not off:
