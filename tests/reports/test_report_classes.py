@@ -51,6 +51,8 @@ def test_without_a_limit_there_are_limits_and_no_verdicts():
     assert (model.classes, report.verdict) == (None, None)
     assert model.class_limits is not None
     assert "### Class by class" in report.markdown()
+    assert "| class | Cutoff error | at least | at most |" in report.markdown()  # rows of a class are not known here
+    assert "Rows of it" not in report.html()
     both = calibrant.CalibrationReport.from_predictions(
         Y == "perch", np.stack([1 - Y_PROB[:, 1], Y_PROB[:, 1]], axis=1)
     )

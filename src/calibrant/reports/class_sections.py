@@ -65,7 +65,9 @@ def view_classes(model: ModelSummary, scale: float, bar: Callable[..., Any]) -> 
     verdicts = found.verdicts if isinstance(found, QuestionCertificates) else (None,) * len(parts)
     lines = [found.findings()[0]] if isinstance(found, QuestionCertificates) else []
     left = len(parts) - len(places)
+    rows = {place: _rows_said(parts[place]) for place in places}
     return {
+        "counted": any(said != "-" for said in rows.values()),
         "asked": " ".join([*KINDS["confidence"].said(), _READ_AS]),
         "lines": [
             *lines,
@@ -81,7 +83,7 @@ def view_classes(model: ModelSummary, scale: float, bar: Callable[..., Any]) -> 
         "rows": [
             {
                 "label": printable(found.questions[place]),
-                "rows": _rows_said(parts[place]),
+                "rows": rows[place],
                 "verdict": verdicts[place],
                 "state": state_of(parts[place]) if limit is not None else None,
                 "bar": bar(parts[place], scale, limit),
