@@ -103,6 +103,23 @@ def test_where_nothing_is_decided_a_repair_is_advised_only_where_something_is_of
         assert ("A lower limit is above 0" in after) is ("recalibrate choose finds a repair" in after) is off
 
 
+def test_a_choice_says_whether_it_is_shown_to_be_better_and_what_next(files, tmp_path):
+    asked = ("recalibrate", "choose", files / "more.csv", "--parts", "2", "--y-prob")
+    lines = call(*asked, "bad").stdout.splitlines()
+    (use,) = [line for line in lines if line.startswith("Use ")]
+    assert "By the Brier score, with 95% confidence, this choice is better than the forecasts as they are (-0." in use
+    assert any(line.startswith("Next: calibrant recalibrate fit --method ") for line in lines)
+    lines = call(*asked, "good").stdout.splitlines()
+    (use,) = [line for line in lines if line.startswith("Leave the forecasts as they are: ")]
+    assert "this choice is not told apart from the next best" in use
+    assert "Next: certify the forecasts as they are on fresh rows: calibrant certify --max-error." in lines
+    one = {"y": np.zeros(60, dtype=int), "p": np.linspace(0.01, 0.1, 60)}
+    lines = call("recalibrate", "choose", write(one, tmp_path / "one.csv", "csv")).stdout.splitlines()
+    assert any(line.startswith("Nothing is recommended. None of these rows is an event") for line in lines)
+    assert "Next: collect rows of both kinds, then calibrant recalibrate choose." in lines
+    assert not any(line.startswith("Use ") for line in lines)
+
+
 def test_a_plan_for_a_limit_that_says_little_leads_to_one_that_does(tmp_path):
     rare = write({"p": predictions(4000, seed=1)["p"] / 50.0}, tmp_path / "rare.csv", "csv")
     lines = call("plan", rare, "--max-error", "0.05").stdout.splitlines()

@@ -306,6 +306,7 @@ def test_the_recommended_has_a_finite_log_loss_whenever_some_candidate_has(seed)
         comparison = compare(forecast, outcome, candidates={**steps, **finite})
         assert comparison["isotonic"].log_loss == comparison["guarded"].log_loss == math.inf
         assert comparison["isotonic"].brier < comparison["as is"].brier - 0.01
+        assert comparison.recommended is not None
         assert comparison[comparison.recommended].log_loss < math.inf
         said = "no recalibrator with a" if comparison.recommended == "as is" else "of those with a"
         assert f"{said} finite log loss" in comparison.recommendation
@@ -322,6 +323,7 @@ def test_forecasts_of_0_for_what_happens_are_not_left_as_they_are():
     forecast[:2], outcome[:2] = 0.0, True
     comparison = compare(forecast, outcome)
     assert comparison["as is"].log_loss == math.inf
+    assert comparison.recommended is not None
     assert comparison[comparison.recommended].log_loss < math.inf
     assert "of those with a finite log loss" in comparison.recommendation
 
@@ -378,7 +380,16 @@ def test_outcomes_of_one_class():
     assert comparison["constant"].brier == 0.0
     assert comparison["constant"].auc is None
     assert comparison["beta"].problem is not None
-    assert comparison.recommended in ("isotonic", "isotonic inside", "constant")
+    assert comparison.recommended is None
+    assert comparison.differences == ()
+    assert comparison.recommendation == (
+        "Nothing is recommended. None of these rows is an event: on them forecasting 0 for everybody has no error. "
+        "Collect rows with events."
+    )
+    assert "Use " not in str(comparison)
+    weights = np.random.default_rng(0).random(1000)
+    for given in ({}, {"sample_weight": weights}, {"cluster": np.arange(1000) // 5}):
+        assert compare(FORECAST, np.ones(1000), **given).recommended is None
 
 
 def test_the_notes_say_what_the_limits_are_worth(comparison):

@@ -60,6 +60,12 @@ def test_what_is_recommended_has_the_lowest_score_up_to_noise():
     assert "Leave the forecasts as they are" in str(kept)
 
 
+def test_rows_of_one_class_recommend_nothing():
+    found = compare_recalibrators(P, np.full(len(P), Y[0]), classes=sorted(set(Y)), candidates=CANDIDATES, rng=0)
+    assert found.recommended is None
+    assert found.recommendation.startswith(f"Nothing is recommended. All of these rows are of class {Y[0]}: ")
+
+
 def test_order_names_and_weights_of_one_make_no_difference():
     first = compare_recalibrators(P, Y, candidates=CANDIDATES, cv=3, rng=5)
     order = np.random.default_rng(1).permutation(300)

@@ -404,46 +404,57 @@ def fitted_said(
         if hints
         else f"calibrant recalibrate apply {printable(out)} to new rows; certify them once their outcomes are known"
     )
-    if guarantee is None or given is None:
+    if given is None:
         missing = "No guarantee covers weighted rows; certify the repaired forecasts on fresh ones."
         return [said, missing, *_noted(hints), after, *_more_notes(hints)]
-    return [
-        said,
-        f"With {level_said(guarantee.confidence_level)} confidence the Cutoff calibration error of the repaired "
-        f"forecasts is at most {rounded_up(guarantee.upper)} in the population.",
-        f"Likewise, for these very forecasts issued again with new outcomes, it is at most {rounded_up(given.upper)}.",
-        *_noted(guarantee.notes),
-        after,
-        *assumed(guarantee.assumptions),
-        *_more_notes(guarantee.notes),
-    ]
+    found = given if guarantee is None else guarantee
+    if guarantee is None:
+        promises = [
+            f"With {level_said(given.confidence_level)} confidence the Cutoff calibration error of the repaired "
+            f"forecasts is at most {rounded_up(given.upper)}, for these very ones issued again with new outcomes.",
+            "Of other clusters it says nothing: fit on half of them and certify the repaired forecasts on the others.",
+        ]
+    else:
+        promises = [
+            f"With {level_said(guarantee.confidence_level)} confidence the Cutoff calibration error of the repaired "
+            f"forecasts is at most {rounded_up(guarantee.upper)} in the population.",
+            "Likewise, for these very forecasts issued again with new outcomes, it is at most "
+            f"{rounded_up(given.upper)}.",
+        ]
+    return [said, *promises, *_noted(found.notes), after, *assumed(found.assumptions), *_more_notes(found.notes)]
 
 
 def choice_said(found: RecalibratorComparison) -> list[str]:
-    """Say which repair to use."""
+    """Say which repair to use, and whether it is shown to be better."""
+    from calibrant.repairs.apart import told_apart
+
     names = ("cutoff", "risk_gap", "smooth", "brier", "log_loss", "auc_lost")
     rows = [
         (each.name, *(rounded(getattr(each, name)) for name in names), "could not be fitted" if each.problem else "")
         for each in found.candidates
     ]
-    best, now = found[found.recommended], found.candidates[0]
-    after = []
+    now, chosen = found.candidates[0], found.recommended
     lines = [
         f"{len(found)} ways to treat the forecasts of {found.rows:,} rows, judged on held-out rows ({found.cv} parts):",
         in_columns(("", *names, ""), rows),
     ]
-    if best is now:
-        lines.append(f"Use the forecasts as they are: their Brier score is {rounded(now.brier)}.")
+    if chosen is None:
+        lines.append(found.recommendation)
+        after = "collect rows of both kinds, then calibrant recalibrate choose"
+    elif chosen == now.name:
+        lines.append(found.recommendation)
+        after = "certify the forecasts as they are on fresh rows: calibrant certify --max-error"
     else:
+        best = found[chosen]
         brier, cutoff = (f"{rounded(getattr(best, name))} against {rounded(getattr(now, name))}" for name in _JUDGED)
-        lines.append(f"Use {printable(best.name)}: held-out Brier score {brier} as is, Cutoff error {cutoff}.")
+        said = f"Use {printable(best.name)}: held-out Brier score {brier} as is, Cutoff error {cutoff}."
+        lines.append(" ".join([said, *(told_apart((each,), found.confidence_level) for each in found.differences[:1])]))
         method = _METHODS.get(best.name, best.name)
-        after = [next_step(f"calibrant recalibrate fit --method {method}; certify what it repairs on fresh rows")]
+        after = f"calibrant recalibrate fit --method {method}; certify what it repairs on fresh rows"
     hints = [note for note in found.notes if _is_hint(note)]
-    if hints:
-        after = [next_step(_NEXT["note"])]
     rest = [note for note in found.notes if not _is_hint(note)]
-    return [*lines, *_noted(hints), *after, *_noted(rest), *_more_notes(found.notes)]
+    after = next_step(_NEXT["note"] if hints else after)
+    return [*lines, *_noted(hints), after, *_noted(rest), *_more_notes(found.notes)]
 
 
 def cautioned(cautions: Sequence[str]) -> list[str]:

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from calibrant.certificates.cautions import ONE_CLASS, cautions_on
 from calibrant.certificates.clusters import Clusters
+from calibrant.certificates.event_shares import event_rate_of
 from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.model_differences import ModelDifference
 from calibrant.core.errors import InputError, UndefinedError
@@ -84,6 +86,7 @@ def compare_recalibrators(
     by row) count as equally good. Among them the forecasts as they are come first, then candidates whose guarantee was
     there before the data, then the lowest score. Where some candidate has a finite held-out log loss, only those that
     have are considered: a probability of 0 for something that happens is a fault that the Brier score hardly sees.
+    Where all outcomes are the same nothing is recommended: any map that forecasts them for everybody would win.
 
     Whether the recommended candidate is really better, than the forecasts as they are and than the next best, is said
     with limits for the difference of their Brier scores on the same held-out rows, which hold for whichever two
@@ -343,8 +346,11 @@ def _log_loss(tally: Tally) -> float:
     return (0.0 - float(gain.sum())) / tally.weight_total  # no -0.0
 
 
-def _recommend(trials: list[_Trial], rows: HeldOut, level: float) -> tuple[str, str]:
+def _recommend(trials: list[_Trial], rows: HeldOut, level: float) -> tuple[str | None, str]:
     """Return the name of the candidate to use, and why in words."""
+    for why in cautions_on(1.0, event_rate_of(trials[0].entries.tally()), "rows"):
+        if getattr(why, "code", "") == ONE_CLASS:
+            return None, Phrase("Nothing is recommended. {why}", why=why)
     fitted = [trial for trial in trials if not trial.has_failed]
     considered = [trial for trial in fitted if trial.scores.log_loss != math.inf] or fitted
     lowest, best = min(fitted, key=_brier), min(considered, key=_brier)
@@ -414,8 +420,12 @@ def _apart(one: _Trial, other: _Trial, rows: HeldOut) -> Apart:
     return rows.apart(np.concatenate(one.forecasts), np.concatenate(other.forecasts))
 
 
-def _differences(trials: list[_Trial], recommended: str, rows: HeldOut, level: float) -> tuple[ModelDifference, ...]:
+def _differences(
+    trials: list[_Trial], recommended: str | None, rows: HeldOut, level: float
+) -> tuple[ModelDifference, ...]:
     """Return how the recommended candidate differs from the forecasts as they are, and from the next best."""
+    if recommended is None:
+        return ()
     fitted = {trial.scores.name: trial for trial in trials if not trial.has_failed}
     chosen = fitted.pop(recommended)
     if not fitted:

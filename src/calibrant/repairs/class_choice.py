@@ -14,7 +14,7 @@ from calibrant.certificates.verdicts import confidence_interval
 from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.progress import track
 from calibrant.core.types import FloatArray, IntArray
-from calibrant.core.words import counted, level_said, rounded, rounded_up
+from calibrant.core.words import counted, level_said, printable, rounded, rounded_up
 from calibrant.repairs.apart import AS_IS
 from calibrant.repairs.class_maps import ClassTemperatureRecalibrator, VectorRecalibrator
 from calibrant.repairs.class_recalibrator import ClassRecalibrator
@@ -260,8 +260,15 @@ def _mean(values: FloatArray, weight: FloatArray | None) -> float:
     return float(np.average(values, weights=weight))
 
 
-def _recommend(trials: list[_Trial], codes: IntArray, level: float) -> tuple[str, str]:
+def _recommend(trials: list[_Trial], codes: IntArray, level: float) -> tuple[str | None, str]:
     """Return the name of the candidate to use, and why in words."""
+    rows = trials[0].rows
+    if (rows.places == rows.places[0]).all():
+        only = printable(rows.classes[int(rows.places[0])])
+        return None, (
+            f"Nothing is recommended. All of these rows are of class {only}: on them forecasting it for everybody has "
+            "no error. Collect rows of other classes."
+        )
     fitted = [trial for trial in trials if not trial.failed]
     considered = [trial for trial in fitted if trial.scores.log_loss != math.inf] or fitted
     best = min(considered, key=_brier)

@@ -185,8 +185,8 @@ class ClassRecalibratorComparison(SideBySide[ClassRecalibratorScores], Result):
     ----------
     candidates : tuple of ClassRecalibratorScores
         One for each candidate, "as is" first.
-    recommended : str
-        The name of the one to use.
+    recommended : str or None
+        The name of the one to use; None where these rows can recommend none, since all are of one class.
     recommendation : str
         That in words, and why.
     question : str
@@ -206,7 +206,7 @@ class ClassRecalibratorComparison(SideBySide[ClassRecalibratorScores], Result):
     """
 
     candidates: tuple[ClassRecalibratorScores, ...]
-    recommended: str
+    recommended: str | None
     recommendation: str
     question: str
     confidence_level: float

@@ -273,20 +273,20 @@ class SideBySide(Checked, Generic[Scores]):
     ----------
     candidates : tuple
         The scores of each candidate.
-    recommended : str
-        The name of the one to use.
+    recommended : str or None
+        The name of the one to use; None where these rows can recommend none, since all outcomes are the same.
     notes : tuple of str
         What to keep in mind when reading the numbers.
     """
 
     candidates: tuple[Scores, ...]
-    recommended: str
+    recommended: str | None
     recommendation: str
     notes: tuple[str, ...]
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.recommended not in list(self):
+        if self.recommended is not None and self.recommended not in list(self):
             self._refuse("recommended", self.recommended, f"not one of {', '.join(self)}")
 
     def __getitem__(self, name: str) -> Scores:
@@ -328,8 +328,8 @@ class RecalibratorComparison(SideBySide[RecalibratorScores], WithCosts, Result):
     ----------
     candidates : tuple of RecalibratorScores
         One for each candidate, "as is" first.
-    recommended : str
-        The name of the one to use.
+    recommended : str or None
+        The name of the one to use; None where these rows can recommend none, since all outcomes are the same.
     recommendation : str
         That in words, and why.
     confidence_level : float
@@ -353,7 +353,7 @@ class RecalibratorComparison(SideBySide[RecalibratorScores], WithCosts, Result):
     """
 
     candidates: tuple[RecalibratorScores, ...]
-    recommended: str
+    recommended: str | None
     recommendation: str
     confidence_level: float
     rows: int
