@@ -379,3 +379,25 @@ def test_models_are_compared_by_as_many_clusters_as_there_are(tmp_path):
     assert [each["input"]["cluster"] for each in found["models"]] == ["case", "case"]
     expected = calibrant.compare_models(columns["y"], {"p": p, "q": columns["q"]}, cluster=columns["case"])
     assert found["differences"][0]["upper"] == pytest.approx(expected.differences[0].upper, rel=1e-9)
+
+
+@BOTH
+def test_repairs_are_chosen_and_promised_by_clusters(limit, file, tmp_path):
+    out = tmp_path / "m.json"
+    asked = (file, "--y-prob", "p", "--cluster", "site", *limit)
+    found = answer("recalibrate", "choose", *asked, "--parts", "3")["result"]
+    expected = calibrant.compare_recalibrators(DATA["p"], DATA["y"], cluster=DATA["site"], cv=3, rng=0)
+    assert found["clusters"]["count"] == 60
+    assert (found["recommended"], found["differences"][0]["upper"]) == (
+        expected.recommended,
+        pytest.approx(expected.differences[0].upper, abs=1e-9),
+    )
+    fitted = answer("recalibrate", "fit", *asked, "--out", out)
+    model = calibrant.GuardedRecalibrator().fit(DATA["p"], DATA["y"])
+    given = model.guarantee(target="these forecasts", cluster=DATA["site"])
+    assert (fitted["result"], fitted["these_forecasts"]["upper"]) == (None, pytest.approx(given.upper, rel=1e-9))
+    said = call("recalibrate", "fit", *asked, "--out", out).stdout
+    assert "for these very ones issued again with new outcomes." in said
+    assert "in the population" not in said
+    assert "Of other clusters it says nothing: fit on half of them" in said
+    assert str(given) in call("recalibrate", "fit", *asked, "--out", out, "--verbose").stdout

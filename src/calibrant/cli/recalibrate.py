@@ -78,6 +78,7 @@ def command() -> None:
     examples="""
     calibrant recalibrate fit past.csv --out model.json
     calibrant recalibrate fit past.csv --y-true y --y-prob p --method isotonic --out model.json --json
+    calibrant recalibrate fit visits.csv --cluster patient --out model.json
     """,
 )
 @click.option(
@@ -108,7 +109,7 @@ def command() -> None:
     "or are kept inside, so that no outcome has an infinite log loss.",
 )
 @CONFIDENCE_LEVEL
-@takes_rows(by=False)
+@takes_rows(by=False, clusters=True)
 def fit(
     source: Source, show: Show, method: str, out: Path, clip: float | None, ends: Ends, confidence_level: float
 ) -> None:
@@ -116,12 +117,17 @@ def fit(
 
     The first guarantee printed is about the repaired forecasts of cases to come, if nothing changes; it assumes
     independent rows that the model was not fitted to. The second is about the forecasts of these rows, if they were
-    issued again and only the outcomes drawn anew. No guarantee covers weighted rows.
+    issued again and only the outcomes drawn anew. No guarantee covers weighted rows; for rows in clusters, named with
+    --cluster, there is the second one only.
     """
     from calibrant.rows.intake import as_tally
 
     recalibrator = _recalibrator(method, clip, ends)
-    with open_rows(source) as rows, explained(rows.source):
+    clustered = source.cluster is not None
+    with (
+        open_all_rows(source, "recalibrate fit with clusters") if clustered else open_rows(source) as rows,
+        explained(rows.source),
+    ):
         facts = rows.facts()
         if isinstance(rows, RowsRead):
             recalibrator.fit(rows.observations)
@@ -129,15 +135,18 @@ def fit(
             recalibrator.fit(as_tally(**rows.data))
         guarantee = given = None
         if not recalibrator.weighted_:
-            guarantee = recalibrator.guarantee(confidence_level)
-            given = recalibrator.guarantee(confidence_level, target="these forecasts")
+            guarantee = None if clustered else recalibrator.guarantee(confidence_level)
+            own = {"cluster": rows.cluster} if isinstance(rows, RowsRead) else {}
+            given = recalibrator.guarantee(confidence_level, target="these forecasts", **own)
     with replacing(out) as unfinished:
         unfinished.write_text(recalibrator.to_json() + "\n", encoding="utf-8")
     said = f"Fitted {method} to {facts['rows']:,} rows and wrote {printable(out)}."
     brief = fitted_said(said, guarantee, given, out, recalibrator.notes_)
     full = [*brief[:2], *(f"Note: {note}" for note in recalibrator.notes_)]
+    if given is not None:
+        full = [said, str(given)] if guarantee is None else [said, str(guarantee), given.finding()]
     show.answer(
-        show.words(brief, "\n".join(full) if given is None else f"{said}\n{guarantee}\n{given.finding()}"),
+        show.words(brief, "\n".join(full)),
         input=facts,
         method=method,
         out=str(out),
@@ -155,24 +164,26 @@ def fit(
     calibrant recalibrate choose past.csv
     calibrant recalibrate choose past.csv --y-true y --y-prob p --json
     calibrant recalibrate choose past.csv --threshold 0.1:0.3
+    calibrant recalibrate choose visits.csv --cluster patient
     """,
 )
 @click.option("--parts", type=click.IntRange(min=2), default=5, show_default=True, help="Parts for cross-validation.")
 @CONFIDENCE_LEVEL
 @takes_thresholds
 @SEED
-@takes_rows(by=False)
+@takes_rows(by=False, clusters=True)
 def choose(source: Source, show: Show, parts: int, confidence_level: float, decision: dict[str, Any], rng: int) -> None:
     """Compare the ways to repair on held-out rows, and recommend one.
 
     Beside errors and scores stands the risk gap of each: what re-drawing the line between acting and not acting would
-    still save per case.
+    still save per case. With --cluster whole clusters are dealt to the parts, and limits count them.
     """
     import calibrant
 
     with open_all_rows(source, "recalibrate choose") as rows, explained(rows.source):
         result = calibrant.compare_recalibrators(
             rows.observations,
+            cluster=rows.cluster,
             cv=parts,
             rng=rng,
             confidence_level=confidence_level,
