@@ -593,6 +593,20 @@ def test_a_bad_line_is_refused_alone_wherever_it_stands(days):
     assert "standard input, line 71" in found[2]
 
 
+def test_files_that_were_joined_with_their_headers_are_one_stream(days):
+    tables = [file.read_text() for file in sorted(days.iterdir())]
+    periods, code, said = watched("-", *DAYS, stdin="".join(tables))
+    assert (periods, code, said) == (ALL, 3, "")
+
+
+def test_many_bad_lines_are_refused_alone_as_long_as_others_between_them_are_good(days):
+    lines = lines_of(days)
+    lines[4::4] = ["oops"] * len(lines[4::4])
+    found = call("watch", "-", *DAYS, stdin="\n".join(lines))
+    assert f"(5 periods, {sum(line != 'oops' for line in lines) - 1} rows)" in found.stdout
+    assert found.stderr.count("Refused: ") == lines.count("oops")
+
+
 def test_an_alarm_may_be_the_end_of_standard_input(tmp_path):
     for day in range(1, 15):
         write_day(tmp_path, day, shift=0.4)

@@ -155,22 +155,23 @@ class Watching:
     def take_lines(self, lines: Lines, file_format: str, tries: int = _MOST_TRIES) -> int:
         """Read lines of standard input, each a batch of its own that is refused alone; return how many tries are left.
 
-        Lines that came together are read together, and in halves where some of them are bad: after many tries, what is
-        left is refused as it is.
+        Lines that came together are read together, and in halves where some of them are bad: after many tries in a row
+        that found no good line, what is left is refused as it is.
         """
-        watch, before = self.watch, (self.watch.lines, self.watch.lines_digest)
+        watch, before, taken = self.watch, (self.watch.lines, self.watch.lines_digest), self.taken
         watch.lines, watch.lines_digest = lines.last, lines.digest
         name = f"standard input, {lines.said()}"
         if len(lines.lines) == 1 or tries <= 0:
             self.take_bytes(lines.content, name, file_format)
-            return tries
+            return tries if self.taken == taken else _MOST_TRIES
         try:
             self._take_bytes(lines.content, name, file_format)
         except (CalibrantError, BadInput):
             watch.lines, watch.lines_digest = before
             for half in lines.halves():
                 tries = self.take_lines(half, file_format, tries - 1)
-        return tries
+            return tries
+        return _MOST_TRIES
 
     def take_input(self) -> None:
         """Read standard input to its end, as one batch."""

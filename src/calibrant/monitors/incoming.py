@@ -183,13 +183,15 @@ class LineStream:
         return found
 
     def _parts(self, most: int | None) -> Iterator[list[bytes]]:
-        """Give lines that are not blank, at most so many in all."""
+        """Give lines that are neither blank nor the header again, as where files are joined, at most so many in all."""
         given = 0
         while given != most:
             lines, self._rest = _whole_lines(self._rest, is_over=self._is_over)
             lines = [line for line in lines if line.strip()]
             if self._has_header and self._header is None and lines:
                 self._header = lines.pop(0)
+            if self._header is not None:
+                lines = [line for line in lines if line.rstrip() != self._header.rstrip()]
             while lines:
                 room = _MOST_LINES if most is None else min(_MOST_LINES, most - given)
                 part, lines = lines[:room], lines[room:]
