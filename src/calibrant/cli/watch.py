@@ -259,6 +259,10 @@ def _check_state(source: Source, state: Path | None, *, replayed: bool, reset: b
     """Refuse what needs a state and has none."""
     if state is None and (replayed or reset):
         raise BadInput(f"--{'replayed' if replayed else 'reset'} needs --state, the file that knows what was before")
+    if reset and state is not None and not state.exists():
+        raise BadInput(
+            f"--reset: there is no {state}, and so nothing to begin anew; look at its spelling, or leave --reset out"
+        )
     if not source.files and not reset:
         raise BadInput('nothing to read: name files, a folder, or "-" for standard input')
     if replayed and (source.files != ("-",) or not has_periods):
