@@ -188,6 +188,8 @@ def test_what_could_be_saved_is_watched_like_the_error(threshold, days, tmp_path
 def test_a_period_stays_open_for_its_maturity(days):
     assert watched(days, *DAYS, "--maturity", 2)[0] == ALL[:3]
     assert watched(days, *DAYS, "--maturity", 2, "--keep-open")[0] == ALL[:2]
+    said = "No period is complete yet: nothing can be said. With --maturity 5 that takes rows of 5 periods later.\n"
+    assert watched(days, *DAYS, "--maturity", 5) == ([], 3, said)
 
 
 @pytest.mark.parametrize(("every", "periods"), [("hour", 13), ("week", 2), ("month", 1)])
@@ -370,8 +372,8 @@ BAD = {
     "header.csv": ("y,p,issued\n", "header.csv has no rows, only column names"),
     "time.csv": ("y,p,issued\n1,0.5,soon\n", "time.csv: column 'issued', data row 1 "),
     "number.csv": ("y,p,issued\n1,0.5,1767225600\n", "number.csv: column 'issued', data row 1 "),
-    "closed.csv": ("y,p,issued\n1,0.5,2026-01-02\n", "column 'issued' 2026-01-02 was read and closed"),
-    "half.csv": ("y,p,issued\n1,0.5,2026-01-06\n1,0.5,2026-01-02\n", "column 'issued' 2026-01-02 was read and closed"),
+    "closed.csv": ("y,p,issued\n1,0.5,2026-01-02\n", "period 2026-01-02 was read and closed"),
+    "half.csv": ("y,p,issued\n1,0.5,2026-01-06\n1,0.5,2026-01-02\n", "period 2026-01-02 was read and closed"),
     "broken.parquet": ("PAR1", "broken.parquet"),
 }
 
@@ -757,6 +759,21 @@ def test_a_single_period_comes_with_a_hint(tmp_path):
     found = call("watch", file, "--period", "day", "--max-error", 0.1)
     assert "All rows are of one period, and a change shows from the second one on" in found.stderr
     assert "All rows" not in call("watch", file, "--period", "day", "--max-error", 0.1, "--quiet").stderr
+
+
+@pytest.mark.parametrize(
+    ("moments", "is_noticed"),
+    [
+        ([f"2026-01-01T00:{minute:02d}" for minute in range(20)], True),
+        ([1767225600 + 60 * minute for minute in range(20)], True),
+        ([f"2026-01-{day:02d}" for day in range(1, 21)], False),
+        ([20260101 + day for day in range(20)], False),
+    ],
+)
+def test_moments_that_were_taken_for_periods_are_noticed(moments, is_noticed, tmp_path):
+    columns = {"y": [0, 1] * 10, "p": [0.25, 0.75] * 10, "when": moments}
+    found = call("watch", write(columns, tmp_path / "rows.csv", "csv"), "--period", "when", "--max-error", 0.1)
+    assert ("Nearly every row is a period of its own" in found.stderr) is is_noticed
 
 
 def test_large_evidence_is_no_row_of_digits():

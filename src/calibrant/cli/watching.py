@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _LARGE = 1e6
 _MOST_TRIES = 100
+_MOMENTS = 10**9  # so many seconds were over in 2001, and no day is written like that
 _WORDS = {"cutoff": "error", "risk_gap": "saving"}
 _COLUMNS = ("y_true", "y_prob", "weight", "pos_label")
 
@@ -277,15 +278,29 @@ class Watching:
             if reading is not None and reading.alarm is not None:  # an exit code alone would be a riddle
                 remark(f"As before: {reading_said(reading)}", quiet=self.show.quiet)
         if reading is None:
-            remark("No period is complete yet: nothing can be said.", quiet=self.show.quiet)
+            maturity = self.watch.monitor.maturity
+            late = f" With --maturity {maturity} that takes rows of {counted(maturity, 'period')} later."
+            said = f"No period is complete yet: nothing can be said.{late if maturity else ''}"
+            remark(said, quiet=self.show.quiet)
         elif self.taken and reading.periods == 1:
             remark(
                 "All rows are of one period, and a change shows from the second one on: tell periods apart with --time "
                 "or --period; what one lot of rows shows is what `calibrant certify` answers.",
                 quiet=self.show.quiet,
             )
+        elif self.taken and reading.rows < 2 * reading.periods and _is_moment(reading.period):
+            remark(
+                "Nearly every row is a period of its own, and false alarms are promised to be rare in periods: name "
+                "longer ones, as by --time and --every.",
+                quiet=self.show.quiet,
+            )
         sys.stdout.flush()
         raise click.exceptions.Exit(UNDECIDED if reading is None else code_of(reading))
+
+
+def _is_moment(period: int | str) -> bool:
+    """Whether a period is named by a minute or second, or by the seconds since 1970."""
+    return ":" in period if isinstance(period, str) else period > _MOMENTS
 
 
 def read_files(watching: Watching) -> None:

@@ -186,8 +186,7 @@ class Ledger:
         for period in periods:
             if self.closed is not None and not is_after(period, self.closed):
                 raise InputError(
-                    f"{printable(period)} was read and closed (the last one that was is {printable(self.closed)})",
-                    argument="period",
+                    f"period {printable(period)} was read and closed (the last one that was is {printable(self.closed)})",
                     remedy="rows that come later would change what was said; pass rows of later periods",
                 )
 
