@@ -136,14 +136,35 @@ def run_action(runner, tmp_path):
     return run
 
 
-@pytest.mark.parametrize(("model", "verdict", "code"), [("good", "certified", 0), ("bad", "refuted", 1)])
-def test_the_action_passes_with_a_good_model_only(run_action, tmp_path, model, verdict, code):
+@pytest.mark.parametrize(
+    ("model", "verdict", "code", "side"), [("good", "certified", 0, "at most"), ("bad", "refuted", 1, "above")]
+)
+def test_the_action_passes_with_a_good_model_only(run_action, tmp_path, model, verdict, code, side):
     judged, outputs = run_action(model)
     assert judged.returncode == code, judged.stderr
     assert outputs["verdict"] == verdict
     expected = calibrant.certify(*read_predictions(tmp_path)[:2], max_error=0.05)
     assert float(outputs["upper"]) == pytest.approx(expected.upper, abs=1e-12)
-    assert f"{verdict}: the error is at most {outputs['upper']}, and 0.05 is allowed" in judged.stderr
+    said = f"{verdict}: at confidence level 0.95 the error is {side} 0.05; its upper limit is {outputs['upper']}\n"
+    assert judged.stderr.endswith(said)
+
+
+def test_the_action_says_what_limits_are_shares_of(run_action):
+    judged, outputs = run_action("good", arguments="--relative-to events", **{"max-error": "0.01"})
+    assert judged.returncode == 3
+    said = (
+        "undecided: at confidence level 0.95 the error is perhaps above 0.01 times the event rate; its upper limit is "
+    )
+    assert judged.stderr.endswith(f"{said}{outputs['upper']} times the event rate\n")
+
+
+def test_the_action_reads_several_files(run_action, tmp_path):
+    (tmp_path / "parts").mkdir()
+    write_predictions(tmp_path, "bad")
+    for part in "ab":
+        shutil.copy(tmp_path / "predictions.csv", tmp_path / "parts" / f"{part}.csv")
+    judged, outputs = run_action("good", file="parts/*.csv")
+    assert outputs["verdict"] == "refuted", judged.stderr
 
 
 @pytest.mark.parametrize("between", [" ", "\n", "\r\n  ", "\n\n"], ids=repr)
