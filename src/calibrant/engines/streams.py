@@ -30,7 +30,7 @@ STREAM_ROWS = 2**25
 BATCH_ROWS = 2**17
 
 STREAMED_BITS = 20
-"""Of the numbers of cells, at most: 64 MB of totals."""
+"""Of the numbers of cells, at most: 64 MB of totals in each thread."""
 
 _MOST_ADDERS = 8  # more of them would wait for the engine
 
