@@ -64,6 +64,10 @@ docs: $(VENV)/.installed-docs ## Build the documentation site, with every exampl
 	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --jobs auto --quiet docs docs/_build
 	@echo "Open docs/_build/index.html in a browser; it needs no network."
 
+.PHONY: links
+links: $(VENV)/.installed-docs ## Ask whether the addresses elsewhere that the documentation links to still answer
+	$(BIN)/python -m sphinx --builder linkcheck --define plot_gallery=0 --jobs auto --quiet docs docs/_build/links
+
 .PHONY: dist
 dist: $(VENV)/.installed-dist ## Build what a release consists of, check it and try it in new environments
 	rm -rf dist
