@@ -696,7 +696,7 @@
       const range = slider.values ? { min: 0, max: slider.values.length - 1, step: 1 } : slider;
       const row = element("div", { class: "tour-slider" });
       const input = element("input", { type: "range", id, min: range.min, max: range.max, step: range.step });
-      const output = element("output", { for: id });
+      const output = element("output", { for: id, "aria-live": "off" }); // the slider itself says its value
       row.append(element("label", { for: id }, slider.label), input, output);
       refresh.push(() => {
         const value = settings[slider.name];
