@@ -22,6 +22,9 @@ from sphinx.util.typing import ExtensionMetadata
 from calibrant.core.results import Result
 
 REFERENCE = re.compile(r"^\.\. \[(\d+)\] .*(?:\n {3,}.*)*", flags=re.MULTILINE)
+BACKEND = """backend : str or module, optional
+    The library of the frame: "pandas", "polars", "pyarrow", or another that narwhals knows. Unless given, that of the
+    frames in which the rows came, or else the first of these three that is loaded, or else that is installed."""
 LITERAL = re.compile(r"(``.*?``)")
 
 
@@ -37,6 +40,12 @@ def references_named(_app: Sphinx, _what: str, _name: str, thing: Any, _options:
         lines[after:after] = [*footnotes, ""]
     elif footnotes:
         lines += ["", "References", "----------", *footnotes, ""]
+
+
+def backend_said(_app: Sphinx, _what: str, name: str, _thing: Any, _options: object, lines: list[str]) -> None:
+    """Say what methods take that return a data frame: it is the same everywhere."""
+    if name.endswith("frame") and "Parameters" not in lines:
+        lines += ["", "Parameters", "----------", *BACKEND.splitlines(), ""]
 
 
 def written_for_the_page(_app: Sphinx, _what: str, _name: str, _thing: Any, _options: object, lines: list[str]) -> None:
@@ -170,6 +179,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     """Connect this to the build."""
     app.connect("autodoc-process-docstring", references_named, priority=100)  # before numpydoc
     app.connect("autodoc-process-docstring", source_said, priority=200)
+    app.connect("autodoc-process-docstring", backend_said, priority=200)
     app.connect("autodoc-process-docstring", written_for_the_page, priority=900)  # after it
     app.connect("autodoc-process-signature", signature_shown)
     app.connect("autodoc-skip-member", member_skipped)

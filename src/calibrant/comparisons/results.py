@@ -208,7 +208,20 @@ class ModelComparison(WithCosts, Result):
         return len(self.models)
 
     def difference(self, first: str, second: str, *, threshold: float | None = None) -> ModelDifference:
-        """Return what is known of the difference of two models, at a threshold where there are several."""
+        """Return what is known of the difference of two models, at a threshold where there are several.
+
+        Parameters
+        ----------
+        first, second : str
+            Names of the models.
+        threshold : float, optional
+            Which threshold, for net benefit at several.
+
+        Returns
+        -------
+        ModelDifference
+            The first model minus the second.
+        """
         for each in self.differences:
             if (each.first, each.second) == (first, second) and threshold in (None, each.threshold):
                 return each

@@ -134,7 +134,18 @@ class MurphyCurve(Result):
         return np.minimum(self.threshold * (1.0 - self.mean_outcome), (1.0 - self.threshold) * self.mean_outcome)
 
     def risk_at(self, threshold: ArrayLike) -> float | FloatArray:
-        """Return the mean loss at one threshold, or at each of several."""
+        """Return the mean loss at one threshold, or at each of several.
+
+        Parameters
+        ----------
+        threshold : float in [0, 1], or array of them
+            From which forecast people act.
+
+        Returns
+        -------
+        float, or array of the same shape
+            The mean loss there.
+        """
         return read_between(self.threshold, self.risk, self.risk_right, threshold)
 
     def _columns(self) -> dict[str, FloatArray]:
@@ -404,11 +415,33 @@ class RiskGapCurve(MurphyCurve):
         return self.risk_right - self.constant_risk
 
     def at(self, threshold: ArrayLike) -> float | FloatArray:
-        """Return the gap at one threshold, or at each of several."""
+        """Return the gap at one threshold, or at each of several.
+
+        Parameters
+        ----------
+        threshold : float in [0, 1], or array of them
+            From which forecast people act.
+
+        Returns
+        -------
+        float, or array of the same shape
+            The gap there.
+        """
         return read_between(self.threshold, self.gap, self.gap_right, threshold)
 
     def regret_at(self, threshold: ArrayLike) -> float | FloatArray:
-        """Return the regret against the best constant action at one threshold, or at each of several."""
+        """Return the regret against the best constant action at one threshold, or at each of several.
+
+        Parameters
+        ----------
+        threshold : float in [0, 1], or array of them
+            From which forecast people act.
+
+        Returns
+        -------
+        float, or array of the same shape
+            The regret there.
+        """
         return read_between(self.threshold, self.regret, self.regret_right, threshold)
 
     def _columns(self) -> dict[str, FloatArray]:

@@ -170,7 +170,15 @@ class DecisionCurveDisplay(Display):
     @classmethod
     @frames_follow
     def from_results(cls, curve: DecisionCurve, *, quantity: Quantity = "net_benefit") -> Self:
-        """Make a display, not yet drawn, of curves computed before."""
+        """Make a display, not yet drawn, of curves computed before.
+
+        Parameters
+        ----------
+        curve : DecisionCurve
+            What `decision_curve` returned.
+        quantity : {"net_benefit", "standardized", "interventions_avoided"}
+            Net benefit in events per row, as a share of the most there is, or as rows of 100 that are spared.
+        """
         check_choice(quantity, "quantity", tuple(_SHOWN))
         if curve.thresholds.size < 2:
             raise InputError(

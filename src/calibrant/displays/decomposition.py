@@ -116,7 +116,13 @@ class DecompositionDisplay(Display):
     @classmethod
     @frames_follow
     def from_results(cls, parts: Mapping[str, ScoreDecomposition]) -> Self:
-        """Make a display, not yet drawn, of decompositions computed before, by the names of their models."""
+        """Make a display, not yet drawn, of decompositions computed before, by the names of their models.
+
+        Parameters
+        ----------
+        parts : dict of name to ScoreDecomposition
+            What `score_decomposition` returned for each model.
+        """
         return cls(tuple(check_named(parts, "parts")), tuple(parts.values()))
 
     def plot(self, *, theme: Theme = "light", legend: bool = True, ax: Axes | None = None) -> Self:

@@ -90,7 +90,13 @@ class DifferencesDisplay(Display):
     @classmethod
     @frames_follow
     def from_results(cls, comparison: ModelComparison) -> Self:
-        """Make a display, not yet drawn, of a comparison."""
+        """Make a display, not yet drawn, of a comparison.
+
+        Parameters
+        ----------
+        comparison : ModelComparison
+            What `compare_models` returned.
+        """
         found = comparison.differences
         return cls(
             names=tuple(printable(each.cells()[0]) for each in found),

@@ -95,7 +95,15 @@ class MonitorDisplay(Display):
     @classmethod
     @frames_follow
     def from_history(cls, history: MonitorHistory, *, show_limit: bool = True) -> Self:
-        """Make a display, not yet drawn, of what a monitor said; ``show_limit`` says whether to draw ``max_error``."""
+        """Make a display, not yet drawn, of what a monitor said; ``show_limit`` says whether to draw ``max_error``.
+
+        Parameters
+        ----------
+        history : MonitorHistory
+            What a monitor said, as `MonitorHistory.from_monitor` collects it.
+        show_limit : bool
+            Whether to draw ``max_error``.
+        """
         days = _days(history.period)
         place = np.arange(len(history.period), dtype=np.float64) if days is None else days
         return cls(history, place, days is not None, history.max_error if show_limit else None)

@@ -266,7 +266,15 @@ class ReliabilityDisplay(Display):
     @classmethod
     @frames_follow
     def from_results(cls, curve: CalibrationCurve, tally: Tally) -> Self:
-        """Make a display, not yet drawn, of a curve computed before, above the histogram of a tally."""
+        """Make a display, not yet drawn, of a curve computed before, above the histogram of a tally.
+
+        Parameters
+        ----------
+        curve : CalibrationCurve
+            What `calibration_curve` returned.
+        tally : Tally
+            The rows of the histogram.
+        """
         bar_low, bar_high, bar_rows = _bars(tally)
         return cls(
             forecast=curve.forecast,

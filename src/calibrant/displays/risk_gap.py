@@ -130,7 +130,15 @@ class RiskGapDisplay(Display):
     @classmethod
     @frames_follow
     def from_results(cls, curve: RiskGapCurve, guarantee: DecisionGuarantee) -> Self:
-        """Make a display, not yet drawn, of a curve and a guarantee computed before."""
+        """Make a display, not yet drawn, of a curve and a guarantee computed before.
+
+        Parameters
+        ----------
+        curve : RiskGapCurve
+            What `risk_gap_curve` returned.
+        guarantee : DecisionGuarantee
+            What `decision_guarantee` returned.
+        """
         if guarantee.threshold is not None or guarantee.thresholds not in (None, EVERY_THRESHOLD):
             raise InputError(
                 "is for some thresholds, and the curve for all",

@@ -249,7 +249,18 @@ class Spectrum(Result):
     error: FloatArray
 
     def at(self, variation: float) -> float:
-        """Return the error for weights of total variation at most ``variation``."""
+        """Return the error for weights of total variation at most ``variation``.
+
+        Parameters
+        ----------
+        variation : float, 0 or more
+            The largest total variation of the weights.
+
+        Returns
+        -------
+        float
+            The error.
+        """
         limit = check_number(variation, "variation", low=0.0)
         return float(np.interp(limit, self.variation, self.error))
 

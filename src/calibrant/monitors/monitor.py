@@ -198,7 +198,17 @@ class Monitor(FromFrames):
 
     @frames_follow
     def expect(self, y_prob: ArrayLike, *, ids: ArrayLike, period: Any) -> None:
-        """Add forecasts whose labels come later; `observe` brings the labels under the same ids."""
+        """Add forecasts whose labels come later; `observe` brings the labels under the same ids.
+
+        Parameters
+        ----------
+        y_prob : array-like of shape (n,)
+            Forecast probabilities.
+        ids : array-like of shape (n,)
+            A name for each, a whole number or a text, none twice.
+        period : int, str or date
+            The period of all of these forecasts.
+        """
         forecasts = check_forecasts(y_prob)
         label = period_label(period)
         due_after(label, self.maturity)
@@ -210,7 +220,15 @@ class Monitor(FromFrames):
 
     @frames_follow
     def observe(self, y_true: ArrayLike, *, ids: ArrayLike) -> None:
-        """Add labels of forecasts that were passed to `expect`, in any order and in any number of parts."""
+        """Add labels of forecasts that were passed to `expect`, in any order and in any number of parts.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+            What happened: 0/1, booleans or fractions in [0, 1].
+        ids : array-like of shape (n,)
+            The ids of the forecasts that they belong to.
+        """
         outcomes = outcomes_of(y_true)
         self._waiting.observe(check_ids(ids, outcomes.size), outcomes)
         self._remember()
@@ -424,7 +442,18 @@ class Monitor(FromFrames):
 
     @classmethod
     def from_json(cls, text: str) -> Monitor:
-        """Return the monitor whose `to_json` gave the text; a text that is damaged or was changed is refused."""
+        """Return the monitor whose `to_json` gave the text; a text that is damaged or was changed is refused.
+
+        Parameters
+        ----------
+        text : str
+            What `to_json` returned.
+
+        Returns
+        -------
+        Monitor
+            It goes on like the one that was written.
+        """
         found = unsealed(text, state.FORMAT).only("options", "parts", "arrays")
         monitor = state.with_options(cls, found.record("options"))
         monitor._become(found.record("parts"))

@@ -409,7 +409,18 @@ class RollingRecalibrator(FromFrames):
 
     @classmethod
     def from_json(cls, text: str) -> RollingRecalibrator:
-        """Return what `to_json` was called on; a text that is damaged or was changed is refused."""
+        """Return what `to_json` was called on; a text that is damaged or was changed is refused.
+
+        Parameters
+        ----------
+        text : str
+            What `to_json` returned.
+
+        Returns
+        -------
+        RollingRecalibrator
+            It goes on like the one that was written.
+        """
         found = unsealed(text, rolling_state.FORMAT).only("options", "parts", "before", "after", "arrays")
         options = found.record("options")
         try:

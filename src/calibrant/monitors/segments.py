@@ -205,7 +205,15 @@ class Monitors(FromFrames):
 
     @frames_follow
     def expect(self, y_prob: ArrayLike, *, ids: ArrayLike, segment: Any, period: Any) -> None:
-        """Add forecasts whose labels come later; `observe` brings the labels under the same ids."""
+        """Add forecasts whose labels come later; `observe` brings the labels under the same ids.
+
+        Parameters
+        ----------
+        y_prob, ids, period
+            As in `Monitor.expect`.
+        segment : label, or array-like of shape (n,)
+            The segment of all of these forecasts, or of each.
+        """
         forecasts = check_forecasts(y_prob)
         names = check_ids(ids, forecasts.size)
         label = period_label(period)
@@ -226,7 +234,13 @@ class Monitors(FromFrames):
 
     @frames_follow
     def observe(self, y_true: ArrayLike, *, ids: ArrayLike) -> None:
-        """Add labels of forecasts that were passed to `expect`, of any segments, in any order."""
+        """Add labels of forecasts that were passed to `expect`, of any segments, in any order.
+
+        Parameters
+        ----------
+        y_true, ids
+            As in `Monitor.observe`.
+        """
         outcomes = outcomes_of(y_true)
         names = check_ids(ids, outcomes.size)
         waiting = self._waiting()
@@ -310,6 +324,11 @@ class Monitors(FromFrames):
         """Begin anew with the next period, as after a repair: one segment, or all of them.
 
         What that does to the promises is said in `Monitor.reset`.
+
+        Parameters
+        ----------
+        segment : label, optional
+            Which one; all of them unless given.
         """
         if segment is not None and segment not in self._monitors:
             raise InputError(f"is {segment!r}, of which no rows have come in", argument="segment")
@@ -362,7 +381,18 @@ class Monitors(FromFrames):
 
     @classmethod
     def from_json(cls, text: str) -> Monitors:
-        """Return the monitors whose `to_json` gave the text; a text that is damaged or was changed is refused."""
+        """Return the monitors whose `to_json` gave the text; a text that is damaged or was changed is refused.
+
+        Parameters
+        ----------
+        text : str
+            What `to_json` returned.
+
+        Returns
+        -------
+        Monitors
+            They go on like those that were written.
+        """
         found = unsealed(text, FORMAT).only("options", "ledger", "late", "segments", "arrays")
         monitors = state.with_options(cls, found.record("options"))
         monitors._ledger = state.rebuilt_ledger(found.record("ledger"))

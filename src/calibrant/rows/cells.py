@@ -79,9 +79,21 @@ class Cells(Totals):
         pos_label: ClassLabel | None = None,
         bits: int = DEFAULT_BITS,
     ) -> Cells:
-        """Add up rows on the grid of 2^bits cells of [0, 1]; the parameters are those of `Tally.from_arrays`.
+        """Add up rows on the grid of 2^bits cells of [0, 1].
 
         The memory that it takes is bounded by the rows given, however many cells there are.
+
+        Parameters
+        ----------
+        y_true, y_prob, sample_weight, pos_label
+            As in `Tally.from_arrays`.
+        bits : int from 0 to 24
+            How fine the grid is: it has 2^bits cells.
+
+        Returns
+        -------
+        Cells
+            The totals of the cells that hold rows.
         """
         grid = Grid(int(check_number(bits, "bits", low=0, high=24, whole=True)), 0.0, 1.0)
         rows = check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, order=None)
@@ -161,13 +173,29 @@ class Cells(Totals):
         return _merged((self, other), min(self.bits, other.bits))
 
     def coarsened(self, bits: int) -> Cells:
-        """Return the cells of a coarser grid that hold the same rows; those that are no finer stay as they are."""
+        """Return the cells of a coarser grid that hold the same rows; those that are no finer stay as they are.
+
+        Parameters
+        ----------
+        bits : int
+            The new grid has 2^bits cells.
+
+        Returns
+        -------
+        Cells
+            Of the same rows, with fewer or as many cells.
+        """
         return self if self.bits <= bits else _merged((self,), bits)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the cells to a Parquet file, so that those of other days or machines can be added to them later.
 
         The file appears whole or not at all: an interrupted run leaves the previous one as it was.
+
+        Parameters
+        ----------
+        path : str or path
+            Where to write the file.
 
         Examples
         --------
@@ -188,7 +216,18 @@ class Cells(Totals):
 
     @classmethod
     def from_parquet(cls, path: str | os.PathLike[str]) -> Cells:
-        """Read cells that `to_parquet` wrote; a file that is damaged, or holds what no rows can have, is refused."""
+        """Read cells that `to_parquet` wrote; a file that is damaged, or holds what no rows can have, is refused.
+
+        Parameters
+        ----------
+        path : str or path
+            Where the file is.
+
+        Returns
+        -------
+        Cells
+            What was written.
+        """
         name = os.fspath(path)
         arrow, parquet = _arrow()
         table: Any = None

@@ -107,7 +107,18 @@ class HorizonRows(Observations):
 
     @frames_follow
     def with_forecasts(self, y_prob: ArrayLike) -> HorizonRows:
-        """Return the same rows with the forecasts of another model."""
+        """Return the same rows with the forecasts of another model.
+
+        Parameters
+        ----------
+        y_prob : array-like of shape (n,)
+            Forecasts of the event by the same horizon, in the order of these rows.
+
+        Returns
+        -------
+        HorizonRows
+            With the outcomes and weights of these.
+        """
         forecasts = check_forecasts(y_prob)
         _check_length("y_prob", forecasts.size, self.time.size)
         return replace(self, y_prob=forecasts)

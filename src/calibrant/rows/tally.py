@@ -204,6 +204,17 @@ class Tally(Totals):
 
     Tallies of parts add up to the tally of the whole: ``Tally.from_arrays(...) + Tally.from_arrays(...)``.
 
+    Attributes
+    ----------
+    rows : array of int
+        Number of rows at each forecast.
+    weight : array
+        Sum of their weights: the number of rows, for unit weights.
+    outcome : array
+        Sum of weight times outcome.
+    residual : array
+        Sum of weight times outcome minus forecast.
+
     Examples
     --------
     >>> tally = Tally.from_arrays([0, 1, 1, 1], [0.5, 0.25, 0.5, 0.5])
@@ -275,6 +286,18 @@ class Tally(Totals):
 
         Counts are observations, not weights: the tally is the one that listing every row would give. The same
         forecast may be listed more than once.
+
+        Parameters
+        ----------
+        forecast : array-like
+            Forecasts in [0, 1].
+        rows, events : array-like
+            How many rows had each of them, and of how many the event happened: whole numbers.
+
+        Returns
+        -------
+        Tally
+            Of as many rows as were counted.
 
         Examples
         --------
