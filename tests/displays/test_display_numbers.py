@@ -505,7 +505,14 @@ def test_the_spectrum_is_the_librarys(ties):
     beside = [text.get_text() for text in display.ax_.texts]
     assert said in beside
     assert f"mean bias {display.error[0]:.5f}" in beside
-    assert any(text.startswith("Cutoff calibration error 0.") for text in beside)
+    assert f"Cutoff calibration error {display.cutoff:.5f}" in beside
+
+
+def test_the_spectrum_writes_the_cutoff_error_as_measure_does():
+    forecasts = Tally.from_counts(forecast=[0.2, 0.6], rows=[3, 3], events=[1, 3])  # 4/15, which is rounded upwards
+    drawn = SpectrumDisplay.from_predictions(forecasts).ax_.texts
+    (line,) = (line for line in str(calibrant.measure(forecasts)).splitlines() if line.split()[0] == "cutoff")
+    assert f"Cutoff calibration error {line.split()[1]}" in [text.get_text() for text in drawn]
 
 
 def test_errors_far_below_the_ece_are_not_flattened():

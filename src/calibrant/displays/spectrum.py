@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.core.frames import frames_follow
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray
-from calibrant.core.words import measured, rounded_down
+from calibrant.core.words import measured
 from calibrant.displays.base import Display, write_beside
 from calibrant.displays.palette import Palette, Theme
 from calibrant.displays.thinning import thinned
@@ -193,7 +193,7 @@ class SpectrumDisplay(Display):
         )
         write_beside(
             ax,
-            f"Cutoff calibration error {rounded_down(self.cutoff, 5)}",
+            f"Cutoff calibration error {measured(self.cutoff)}",
             (1.0, self.cutoff),
             palette.bound,
             offset=(-2.0, 3.0 if self.cutoff < foot else -4.0),
