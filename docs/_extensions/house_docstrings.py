@@ -12,14 +12,12 @@ from types import UnionType
 from typing import Any
 
 from docutils import nodes
-from house_reference import pages_by_name, terms_by_field, things_by_page
+from house_reference import is_result, pages_by_name, terms_by_field, things_by_page
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.nodes import make_refnode
 from sphinx.util.typing import ExtensionMetadata
-
-from calibrant.core.results import Result
 
 REFERENCE = re.compile(r"^\.\. \[(\d+)\] .*(?:\n {3,}.*)*", flags=re.MULTILINE)
 BACKEND = """backend : str or module, optional
@@ -103,7 +101,7 @@ def sources_of_results() -> dict[str, list[str]]:
 
 def source_said(_app: Sphinx, what: str, _name: str, thing: Any, _options: object, lines: list[str]) -> None:
     """Say of a result where one gets it, below its first sentence."""
-    if what == "class" and issubclass(thing, Result) and sources_of_results().get(thing.__name__):
+    if what == "class" and is_result(thing) and sources_of_results().get(thing.__name__):
         after = lines.index("") if "" in lines else len(lines)
         lines[after:after] = ["", f"It comes from {', '.join(sources_of_results()[thing.__name__])}."]
 
@@ -158,7 +156,7 @@ def code_linked(app: Sphinx, doctree: nodes.document, here: str) -> None:
 def fields_linked(app: Sphinx, doctree: nodes.document, here: str) -> None:
     """Link the fields of a result to the glossary: ``glossary_fields.json`` has the term of each."""
     thing = things_by_page().get(here)
-    if not (isinstance(thing, type) and issubclass(thing, Result)):
+    if not is_result(thing):
         return
     terms = app.env.domains.standard_domain.objects
     for field in doctree.findall(nodes.field):

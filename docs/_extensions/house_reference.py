@@ -14,6 +14,7 @@ from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
 import calibrant
+from calibrant.core.results import Result
 
 DOCUMENTS = Path(__file__).parents[1]
 TITLES = {
@@ -91,6 +92,11 @@ def summary(thing: Any) -> str:
     return (inspect.getdoc(thing) or "").partition("\n\n")[0].replace("\n", " ").replace("|", "\\|")
 
 
+def is_result(thing: Any) -> bool:
+    """Return whether something is a kind of result."""
+    return isinstance(thing, type) and issubclass(thing, Result)
+
+
 def underlined(title: str, line: str = "=") -> str:
     """Return a title."""
     return f"{title}\n{line * len(title)}\n"
@@ -110,16 +116,19 @@ def name_page(room: str, name: str) -> str:
 
 
 def room_page(room: str, names: list[str]) -> str:
-    """Return the page of one room: a line for each name."""
+    """Return the page of one room: a line for each name, what one calls before the results that come back."""
     module = module_of(room)
     title = TITLES.get(room, "Errors and warnings")
     words = inspect.getdoc(module) if room in TITLES else "What is raised, and what is warned of."
-    ordered = sorted(names, key=str.lower)
-    lines = "".join(
-        f":doc:`{full_name(room, name)} <{room}/{name}>`\n   {summary(getattr(module, name))}\n\n" for name in ordered
-    )
+    returned = {name for name in names if is_result(getattr(module, name))}
+    ordered = sorted(names, key=lambda name: (name in returned, name.lower()))
+    lines = [
+        f":doc:`{full_name(room, name)} <{room}/{name}>`\n   {summary(getattr(module, name))}\n" for name in ordered
+    ]
+    if returned:
+        lines.insert(len(names) - len(returned), underlined("What comes back", "-"))
     pages = "".join(f"   {name} <{room}/{name}>\n" for name in ordered)
-    return f"{underlined(title)}\n{words}\n\n{lines}.. toctree::\n   :hidden:\n\n{pages}"
+    return f"{underlined(title)}\n{words}\n\n{chr(10).join(lines)}\n.. toctree::\n   :hidden:\n\n{pages}"
 
 
 def index_page(listed: dict[str, list[str]]) -> str:
@@ -127,8 +136,8 @@ def index_page(listed: dict[str, list[str]]) -> str:
     pages = "".join(f"   {room}\n" for room in listed)
     count = sum(map(len, listed.values()))
     words = (
-        f"All {count} public names, by the room they live in. What most users need most days is in ``calibrant`` "
-        "itself, and the rest one room down: ``from calibrant import measures``."
+        f"All {count} public names, by subject. What most users need most days is in ``calibrant`` itself, and the "
+        "rest in a module of its subject: ``from calibrant import measures``."
     )
     return f"{underlined('Python')}\n{words}\n\n.. toctree::\n   :maxdepth: 2\n\n{pages}"
 

@@ -141,6 +141,11 @@ def test_a_result_says_where_it_comes_from_and_not_how_it_is_made(site):
     assert "class calibrant.decisions.RiskGap#" in shown
 
 
+def test_what_one_calls_is_listed_before_what_comes_back(site):
+    listed = [link for link in read(site / "reference" / "api" / "monitors.html").links if link.startswith("monitors/")]
+    assert listed.index("monitors/period_of.html") < listed.index("monitors/Alarm.html")
+
+
 def test_every_command_and_option_has_its_place(site):
     context = click.Context(main)
     for name in main.list_commands(context):
