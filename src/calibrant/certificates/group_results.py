@@ -9,8 +9,18 @@ from calibrant.certificates.limit_words import lower_said, upper_said
 from calibrant.certificates.results import verdict_of
 from calibrant.core.results import UNIT, Result
 from calibrant.core.types import Label
-from calibrant.core.words import counted, hundredfold, in_columns, level_said, measured, percent, printable, shown
-from calibrant.measures.results import told_apart
+from calibrant.core.words import (
+    counted,
+    hundredfold,
+    in_columns,
+    level_said,
+    measured,
+    percent,
+    printable,
+    shown,
+    significant,
+)
+from calibrant.measures.results import ends_said
 
 GROUP_KINDS = ("all", "known", "missing", "at most", "at least", "is")
 """All rows; those of which a feature is known, or missing; those up to, or from, a value; those of a label."""
@@ -95,8 +105,8 @@ class FoundGroup(Result):
     def interval(self) -> str:
         """The interval of forecasts in words, as in "forecast from 0.31 to 0.58"."""
         if self.low == self.high:
-            return f"forecast of exactly {self.low:.4g}"
-        low, high = told_apart(self.low, self.high)
+            return f"forecast of exactly {significant(self.low)}"
+        low, high = ends_said(self.low, self.high)
         return f"forecast from {low} to {high}"
 
     def __str__(self) -> str:

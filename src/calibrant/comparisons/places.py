@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.words import counted, measured
+from calibrant.measures.results import ends_said
 from calibrant.rows.grids import COARSE_CELLS
 from calibrant.rows.paired import PairedRows
 from calibrant.rows.runs import group_starts, prefix_sums
@@ -47,10 +48,8 @@ def worst_apart(
     if begin == end or max(map(abs, biases)) < _NEARLY_NOTHING:
         return None
     said = " and ".join(_bias_said(name, bias) for name, bias in zip((first, second), biases, strict=True))
-    return (
-        f"{first} and {second} differ most on forecasts from {low[begin]:.4g} to {high[end - 1]:.4g}, where {said} "
-        "(over all rows)."
-    )
+    least, most = ends_said(float(low[begin]), float(high[end - 1]))
+    return f"{first} and {second} differ most on forecasts from {least} to {most}, where {said} (over all rows)."
 
 
 def _bias_said(name: str, bias: float) -> str:
@@ -104,9 +103,10 @@ def score_apart(rows: PairedRows, first: str, second: str, values: FloatArray) -
     if begin == end or abs(part) < _NEARLY_NOTHING:
         return None
     distinct = forecast[order][starts]
+    least, most = ends_said(float(distinct[begin]), float(distinct[end - 1]))
     return (
-        f"{first} and {second} differ most where {first} forecasts from {distinct[begin]:.4g} to "
-        f"{distinct[end - 1]:.4g}: those rows add {part:+.4f} to the difference of {sums[-1] / rows.weight_total:+.4f}."
+        f"{first} and {second} differ most where {first} forecasts from {least} to {most}: those rows add "
+        f"{part:+.4f} to the difference of {sums[-1] / rows.weight_total:+.4f}."
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 _LONG = Context(prec=400)  # more digits than any number has
 _ROUNDING = 1e-12  # what is smaller is the dust of sums
+_FEW_ZEROS = 1e-7
 _approximate: ContextVar[bool] = ContextVar("approximate", default=False)
 
 
@@ -27,11 +28,23 @@ def measured(value: float, digits: int = 5) -> str:
     Examples
     --------
     >>> measured(0.0123456), measured(0.0000123456), measured(0.0)
-    ('0.01235', '1.2e-05', '0.00000')
+    ('0.01235', '0.000012', '0.00000')
     """
     if _ROUNDING < abs(value) < 10.0 ** (1 - digits):
-        return f"{value:.2g}"
+        return significant(value, 2)
     return f"{value if abs(value) > _ROUNDING else 0.0:.{digits}f}"
+
+
+def significant(value: float, digits: int = 4) -> str:
+    """Write a number with so many digits that tell, and without a power of ten unless that takes many zeros.
+
+    Examples
+    --------
+    >>> significant(0.123456), significant(0.0000123456), significant(1.5e-12)
+    ('0.1235', '0.00001235', '1.5e-12')
+    """
+    text = f"{value:.{digits}g}"
+    return f"{Decimal(text):f}" if "e-" in text and abs(value) >= _FEW_ZEROS else text
 
 
 def rounded(value: float | None, digits: int = 4, *, sign: str = "", missing: str = "-") -> str:

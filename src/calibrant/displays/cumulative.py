@@ -16,13 +16,13 @@ from calibrant.core.errors import InputError
 from calibrant.core.frames import frames_follow
 from calibrant.core.laws import brownian_range
 from calibrant.core.types import ArrayLike, BoolArray, ClassLabel, FloatArray, Randomness
-from calibrant.core.words import level_said, measured, of_all, percent, significant_up
+from calibrant.core.words import level_said, measured, of_all, percent, significant, significant_up
 from calibrant.displays.base import Display, show_forecasts
 from calibrant.displays.classes import FORECAST, one_question
 from calibrant.displays.clusters import refuse_band, rows_to_draw
 from calibrant.displays.palette import Theme
 from calibrant.displays.thinning import thinned
-from calibrant.measures.results import WorstInterval, told_apart
+from calibrant.measures.results import WorstInterval, ends_said
 from calibrant.measures.weighted import find_worst_interval
 from calibrant.rows.checks import check_choice, check_confidence, check_seed
 from calibrant.rows.intake import RowsLike
@@ -278,9 +278,9 @@ class CumulativeDisplay(Display):
         if worst.direction == "none":
             return "worst interval: none, every interval of forecasts is right on average"
         if worst.low == worst.high:
-            which = f"forecasts of exactly {worst.low:.4g}"
+            which = f"forecasts of exactly {significant(worst.low)}"
         else:
-            which = "forecasts from {} to {}".format(*told_apart(worst.low, worst.high))
+            which = "forecasts from {} to {}".format(*ends_said(worst.low, worst.high))
         return (
             f"worst interval: {which} are {worst.direction} by {measured(100.0 * abs(worst.bias), 2)} percentage "
             f"points on average ({percent(worst.share)} {of_all(worst.unit_weights)}); Cutoff calibration error "

@@ -10,20 +10,36 @@ import numpy as np
 
 from calibrant.core.results import UNIT, Result
 from calibrant.core.types import FloatArray
-from calibrant.core.words import level_said, measured, of_all, percent, rounded_down, rounded_up
+from calibrant.core.words import level_said, measured, of_all, percent, rounded_down, rounded_up, significant
 from calibrant.measures.curve_results import CurveErrors
 from calibrant.measures.registry import BRACKETED_MEASURES, MEASURES
 from calibrant.measures.slope_results import CalibrationSlope
 from calibrant.rows.checks import check_number
 
+_NEARLY_NOTHING = 1e-4
+
 
 def told_apart(low: float, high: float) -> tuple[str, str]:
-    """Write two different numbers with as few digits, from four on, as keep them different."""
+    """Write two numbers with as few digits, from four on, as keep different ones different."""
+    if low == high:
+        return significant(low), significant(high)
     for digits in range(4, 17):
-        texts = f"{low:.{digits}g}", f"{high:.{digits}g}"
+        texts = significant(low, digits), significant(high, digits)
         if texts[0] != texts[1]:
             return texts
     return repr(low), repr(high)
+
+
+def ends_said(low: float, high: float) -> tuple[str, str]:
+    """Write the ends of a range of forecasts; a first one that is next to nothing, beside the last, without digits.
+
+    Examples
+    --------
+    >>> ends_said(0.25, 0.5), ends_said(5.852e-07, 0.641), ends_said(0.00002, 0.0004)
+    (('0.25', '0.5'), ('nearly 0', '0.641'), ('0.00002', '0.0004'))
+    """
+    first, last = told_apart(low, high)
+    return ("nearly 0" if 0.0 < low < min(_NEARLY_NOTHING, high / 1000.0) else first), last
 
 
 @dataclass(frozen=True)
@@ -139,8 +155,8 @@ class WorstInterval(Result):
 
     def _which(self) -> str:
         if self.low == self.high:
-            return f"of exactly {self.low:.4g}"
-        low, high = told_apart(self.low, self.high)
+            return f"of exactly {significant(self.low)}"
+        low, high = ends_said(self.low, self.high)
         return f"between {low} and {high}"
 
     def _points(self) -> str:
