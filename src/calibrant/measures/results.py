@@ -143,7 +143,7 @@ class WorstInterval(Result):
             return (
                 f"No interval of forecasts is off by more than {self._chance()}. The largest deviation is on forecasts "
                 f"{self._which()}: {facts}. {spread}, and calibrated forecasts like these stay below "
-                f"{measured(self.chance)} in {'about ' if self.weights_estimated else ''}95% of cases."
+                f"{measured(min(self.chance, 1.0))} in about 95% of cases."  # no more than about, where rows are few
             )
         return (
             f"Forecasts {self._which()} are {self.direction} by {self._points()} percentage points on average: "

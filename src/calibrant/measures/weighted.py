@@ -203,7 +203,7 @@ def worst_interval(
     No interval of forecasts is off by more than chance shows. The largest deviation is on forecasts between 0.1 and
     0.6: on these 3 rows (75.0% of all rows) the mean forecast is 43.3% and the event rate is 33.3%. Spread over all
     rows that is 7.50 per 100 rows (Cutoff error 0.07500), and calibrated forecasts like these stay below 0.49... in
-    95% of cases.
+    about 95% of cases.
     """
     family = asked_of_classes(y_true, y_prob, classes, questions, multilabel, sample_weight, pos_label)
     if family is not None:
