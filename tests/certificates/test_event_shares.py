@@ -375,3 +375,9 @@ def test_of_a_group_shares_and_numbers_of_rows_are_those_of_its_rows():
     assert worst.where().endswith(" per 100 rows.")
     assert all("of all rows" not in caution for caution in found.cautions)
     assert any(caution.endswith(" as a share of rows.") for caution in found.cautions)
+    alone = certify(y, p, groups={"first": np.arange(y.size) == 0, "rest": np.arange(y.size) > 0}, max_error=0.05)
+    assert all(
+        each.startswith(("In group first, in shares of all rows: ", "In group rest, in")) for each in alone.cautions
+    )
+    assert alone.cautions
+    assert "  first          1 row   estimate" in str(alone)

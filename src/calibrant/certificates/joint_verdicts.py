@@ -101,7 +101,7 @@ class JointVerdict(OfShares, PerPart[Any]):
     def cautions(self) -> tuple[str, ...]:
         """Why verdicts would mislead whoever reads nothing else, part by part; empty when they would not."""
         return tuple(
-            Phrase("In {noun} {part}: {caution}", noun=self._part_noun(), part=printable(part), caution=caution)
+            Phrase("In {part}: {caution}", part=self._named_part(part), caution=caution)
             for part, each in self.pairs()
             for caution in each.cautions
         )
@@ -110,9 +110,9 @@ class JointVerdict(OfShares, PerPart[Any]):
         """Return whether every part is certified to be at most ``max_error``."""
         return self.verdict == "certified"
 
-    def _part_noun(self) -> str:
-        """Return what a part is."""
-        return "group"
+    def _named_part(self, part: Any) -> str:
+        """Name a part in a caution on it."""
+        return f"group {printable(part)}"
 
     def _own_rows(self) -> Sequence[int]:
         """Return how many rows each part is about."""
@@ -134,8 +134,9 @@ class JointVerdict(OfShares, PerPart[Any]):
         names = [printable(part) for part in self.labels]
         width = max(map(len, names))
         return [
-            f"  {name:<{width}}  {rows:>9,} rows  estimate {short_estimate(each.estimate)}  "
-            f"from {lower_said(each.lower)} to {upper_said(each.upper)}  {verdict_said(verdict)}"
+            f"  {name:<{width}}  {rows:>9,} {'row ' if rows == 1 else 'rows'}  estimate "
+            f"{short_estimate(each.estimate)}  from {lower_said(each.lower)} to {upper_said(each.upper)}  "
+            f"{verdict_said(verdict)}"
             for name, rows, each, verdict in zip(
                 names, self._own_rows(), self._all(), self.single_verdicts, strict=True
             )

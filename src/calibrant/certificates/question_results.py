@@ -14,7 +14,7 @@ from calibrant.certificates.results import VERDICTS, YARDSTICKS, Certificate, Co
 from calibrant.core.results import UNIT, Result
 from calibrant.core.types import Label
 from calibrant.core.voices import Either, Option, Phrase
-from calibrant.core.words import level_said, printable
+from calibrant.core.words import counted, level_said, printable
 from calibrant.measures.questions import MOST_LINES, OfQuestions
 from calibrant.measures.registry import MEASURES
 from calibrant.rows.questions import KINDS, Promising
@@ -129,9 +129,8 @@ class QuestionCertificates(OfQuestions, JointVerdict, Result):
         wide = [each for each in self.certificates if _wide(each)]
         if len(wide) < _SEVERAL:
             return super().cautions
-        noun = self.described.noun
         rest = [
-            Phrase("In {noun} {question}: {caution}", noun=noun, question=printable(question), caution=caution)
+            Phrase("In {question}: {caution}", question=self._named_part(question), caution=caution)
             for question, each in self.pairs()
             for caution in each.cautions
             if caution not in _wide(each)
@@ -161,8 +160,9 @@ class QuestionCertificates(OfQuestions, JointVerdict, Result):
     def _own_rows(self) -> Sequence[int]:
         return super()._own_rows() if self.members is None else self.members
 
-    def _part_noun(self) -> str:
-        return self.described.noun
+    def _named_part(self, part: Any) -> str:
+        # Where shares are of all rows, 3% of events means that 3% of all rows are events of the group.
+        return f"{self.named_question(part)}{'' if self.members is None else ', in shares of all rows'}"
 
     def frame(self, backend: Any = None) -> Any:
         """Return one row per question, with the number of rows that it is about."""
@@ -191,7 +191,7 @@ class QuestionCertificates(OfQuestions, JointVerdict, Result):
         worst = self.named_question(self.worst)
         settled = f" Least settled: {self.named_question(self.least_settled)}." if self.verdict == "undecided" else ""
         return [
-            f"{self.verdict.capitalize()}: {finding} ({self._count_said()}, {self.rows:,} rows, {method}).",
+            f"{self.verdict.capitalize()}: {finding} ({self._count_said()}, {counted(self.rows, 'row')}, {method}).",
             f"The largest error on these rows is {short_estimate(self.estimate)}, for {worst}; "
             f"the population's lies between {lower_said(self.joint_lower)} and {upper_said(self.joint_upper)}{unit}, "
             f"each limit with {level} confidence and for all {kind.plural} together.{settled}",
@@ -294,7 +294,7 @@ class QuestionIntervals(OfQuestions, OfShares, Result):
         return "\n".join(
             [
                 f"With {level} confidence the largest {error_said(first)} {kind.every} {limits} "
-                f"({self._count_said()}, {self.rows:,} rows, {first.method} method).",
+                f"({self._count_said()}, {counted(self.rows, 'row')}, {first.method} method).",
                 f"On these rows it is {short_estimate(self.estimate)}, for {self.named_question(self.worst)}.",
                 *self.promises(),
                 f"This assumes that {'; '.join(assumed)}.",

@@ -18,7 +18,7 @@ from calibrant.cli.outputs import DEBUG_OPTION, BadInput, Command, Commands, Sho
 from calibrant.cli.rows import RowsRead, open_all_rows, open_forecasts, open_rows
 from calibrant.core.errors import CalibrantError
 from calibrant.core.files import replacing
-from calibrant.core.words import printable
+from calibrant.core.words import counted, printable
 
 if TYPE_CHECKING:
     from calibrant.engines.files import Table
@@ -140,7 +140,7 @@ def fit(
             given = recalibrator.guarantee(confidence_level, target="these forecasts", **own)
     with replacing(out) as unfinished:
         unfinished.write_text(recalibrator.to_json() + "\n", encoding="utf-8")
-    said = f"Fitted {method} to {facts['rows']:,} rows and wrote {printable(out)}."
+    said = f"Fitted {method} to {counted(facts['rows'], 'row')} and wrote {printable(out)}."
     brief = fitted_said(said, guarantee, given, out, recalibrator.notes_)
     full = [*brief[:2], *(f"Note: {note}" for note in recalibrator.notes_)]
     if given is not None:
@@ -226,7 +226,7 @@ def apply(source: Source, show: Show, model: Path, out: Path, column: str) -> No
             raise BadInput(f"{table.name} has a column {column!r} already; name the new one with --column")
         rows = _apply(recalibrator, table, named, column, out, options, quiet=source.quiet)
     show.answer(
-        f"Wrote {printable(out)}: {rows:,} rows, the repaired forecasts of {named!r} in {column!r}.",
+        f"Wrote {printable(out)}: {counted(rows, 'row')}, the repaired forecasts of {named!r} in {column!r}.",
         input=forecasts.facts(rows),
         model=str(model),
         out=str(out),

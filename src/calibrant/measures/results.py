@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.core.results import UNIT, Result
 from calibrant.core.types import FloatArray
-from calibrant.core.words import level_said, measured, of_all, percent, rounded_down, rounded_up, significant
+from calibrant.core.words import counted, level_said, measured, of_all, percent, rounded_down, rounded_up, significant
 from calibrant.measures.curve_results import CurveErrors
 from calibrant.measures.registry import BRACKETED_MEASURES, MEASURES
 from calibrant.measures.slope_results import CalibrationSlope
@@ -513,7 +513,7 @@ class Measures(Result):
         """Say what was measured."""
         weight = "" if self.weight_total == self.rows else f", total weight {self.weight_total:g}"
         return (
-            f"{self.rows:,} rows{weight}, {self.distinct_forecasts:,} distinct forecasts, "
+            f"{counted(self.rows, 'row')}{weight}, {counted(self.distinct_forecasts, 'distinct forecast')}, "
             f"mean forecast {percent(self.mean_forecast)}, event rate {percent(self.mean_outcome)}"
         )
 
