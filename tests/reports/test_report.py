@@ -250,6 +250,7 @@ def test_the_verdict_is_one_on_all_rows_and_every_group():
     assert report.verdict == model.verdict == model.groups.verdict == "certified"
     text = report.markdown()
     assert "## Certified. In any range of forecasts, overall and in every group" in text
+    assert re.search(r"differ by at most [0-9.]+ per 100 of all cases, or of the group's", text)
     rows = re.findall(r"(?m)^\| (?:north|south) \| .*$", text)
     assert len(rows) == 2
     for row in rows:  # what the table says is what the headline says

@@ -277,8 +277,8 @@ def _finding(model: ModelSummary) -> str:
     asked = f"{hundredfold(model.certificate.max_error)} {unit}"
     groups = model.groups
     if model.found == "certified":
-        where = "" if groups is None else ", overall and in every group"
-        return f"In any range of forecasts{where}, events and forecasts differ by at most {asked}"
+        where, theirs = ("", "") if groups is None else (", overall and in every group", ", or of the group's")
+        return f"In any range of forecasts{where}, events and forecasts differ by at most {asked}{theirs}"
     if model.certificate.verdict == "refuted":
         return f"In some range of forecasts, events and forecasts differ by more than {asked}"
     if groups is not None and groups.verdict == "refuted":
@@ -287,7 +287,8 @@ def _finding(model: ModelSummary) -> str:
             f"In {_how_many(groups)}, some range of forecasts is off by more than {hundredfold(groups.max_error)} {its}"
         )
     if groups is not None and model.certificate:
-        return f"Overall no range of forecasts is off by more than {asked}, but in {_how_many(groups)} one may be"
+        one = f"but in {_how_many(groups)} one may be off by more {per_hundred(groups.relative_to, 'its')}"
+        return f"Overall no range of forecasts is off by more than {asked}, {one}"
     return f"These rows cannot tell whether some range of forecasts is off by more than {asked}"
 
 
