@@ -248,7 +248,7 @@ def cluster_cautions(clusters: Clusters, max_error: float, enough: float) -> tup
                 count=counted(clusters.count, "cluster"),
                 share=percent(clusters.largest_share),
                 limit=max_error,
-                least=measured(clusters.least_limit, 3),
+                least=_above(clusters.least_limit, max_error),
                 would="" if math.isinf(enough) else would,
             )
         )
@@ -265,6 +265,11 @@ def cluster_cautions(clusters: Clusters, max_error: float, enough: float) -> tup
             )
         )
     return tuple(found)
+
+
+def _above(least: float, max_error: float) -> str:
+    """Write what is above a limit with three decimals, or as many as show that it is."""
+    return next(text for digits in range(3, 18) if float(text := f"{least:.{digits}f}") > max_error or digits == 17)
 
 
 def enough_clusters(max_error: float, delta: float, serial: int = 0, *, drawn: bool = False) -> float:
