@@ -82,8 +82,9 @@ def _measures(made: _Made) -> str:
     ways = sorted({way for _, way in found.intervals})
     return (
         f"Calibration: O/E, intercept and slope, a {found.smoother} curve with its band, ICI, E50, E90, Emax, ECI and "
-        "the Cutoff calibration error; discrimination: AUROC; overall: Brier and scaled Brier score; utility: net "
-        f"benefit with a band. {level} limits ({', '.join(ways)}; {found.n_resamples:,} resamples where drawn)."
+        "the Cutoff calibration error; discrimination: AUROC (c statistic); overall: Brier and scaled Brier score; "
+        f"utility: net benefit with a band. {level} limits ({', '.join(ways)}; {found.n_resamples:,} resamples where "
+        "drawn)."
         f"{_weights(made.risk)}"
     )
 

@@ -21,7 +21,7 @@ from calibrant.validations.results import Validation
 FIRST = ("calibration_in_the_large", "observed_expected_ratio", "slope", "ici", "auroc", "brier_scaled", "cutoff")
 """The statistics beside the curve, on the first screen."""
 
-SHORT = {"auroc": "AUROC", "cutoff": "Cutoff error", "brier_scaled": "Scaled Brier"}
+SHORT = {"cutoff": "Cutoff error", "brier_scaled": "Scaled Brier"}
 """Shorter names for there."""
 
 WAYS = {

@@ -252,7 +252,7 @@ def _ranking(study: Validation) -> str:
     if study.auroc is None:
         return ""
     return (
-        f"Ranking: an event has a higher forecast than a row without in {percent(study.auroc)} of pairs"
+        f"Ranking (AUROC): an event has a higher forecast than a row without in {percent(study.auroc)} of pairs"
         f"{_limits(study, 'auroc', 1, 100.0)}; that says nothing about calibration."
     )
 

@@ -82,7 +82,7 @@ _LISTED = (
     Statistic("e90", "E90", "90th percentile of that distance", 0.0),
     Statistic("emax", "Emax", "largest distance of the curve from the diagonal", 0.0),
     Statistic("eci", "ECI", "100 x mean squared distance of the curve", 0.0),
-    Statistic("auroc", "AUROC (c statistic)", "how often an event has the higher forecast", None),
+    Statistic("auroc", "AUROC (c statistic)", "how often an event is ranked above a row without; 0.5 by chance", None),
     Statistic("brier", "Brier score", "mean squared error of the forecasts", None),
     Statistic("brier_scaled", "Scaled Brier score", "share of the Brier score of the event rate alone saved", None),
 )
