@@ -310,6 +310,16 @@ def test_an_ece_certificate_needs_forecasts_that_repeat():
     assert [str(each.message) for each in caught] == [note for each in grouped.certificates for note in each.notes]
 
 
+def test_rows_outside_of_a_group_do_not_make_its_forecasts_repeat():
+    group = np.arange(TRUE.size) % 4
+    found = quietly(certify, TRUE, PROB, max_error=0.2, measure="ece", groups={"part": group})
+    for each in found.certificates:
+        (note,) = each.notes
+        assert note.startswith("no ECE certificate is possible here, the limit is true but useless: ")
+        assert "rows (not counting forecasts of 0 and 1 that all came true) share theirs" in note
+    assert certify(TRUE, LEVELS, max_error=0.2, measure="ece", groups={"part": group}).certificates[0].notes == ()
+
+
 def test_the_lower_limit_of_the_ece_is_that_of_the_cutoff_error():
     ece, cutoff = (certify(TRUE, LEVELS**3, max_error=0.3, measure=measure) for measure in ("ece", "cutoff"))
     assert ece.lower == cutoff.lower > 0.0

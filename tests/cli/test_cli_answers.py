@@ -149,7 +149,7 @@ def test_advice_after_a_verdict_on_savings_is_about_acting(files):
 
 def test_errors_without_a_plan_are_not_sent_to_one_and_a_useless_limit_says_so(files):
     asked = ("certify", files / "more.csv", "--y-true", "y", "--y-prob", "good", "--measure")
-    for options in ((), ("--by", "g")):
+    for options in ((), ("--by", "g"), ("--groups", "g")):
         said = call(*asked, "ece", "--max-error", "0.1", *options).stdout
         lines = said.splitlines()
         assert said.count("Note: no ECE certificate is possible here, the limit is true but useless: ") == 1

@@ -187,17 +187,24 @@ USELESS_LIMIT = "useless_limit"
 
 
 def continuity_note(tally: Totals) -> Phrase | None:
-    """Return why the ECE plug-in means little on these forecasts, or None when most of them repeat."""
+    """Return why the ECE plug-in means little on these forecasts, or None when most of them repeat.
+
+    Forecasts of 0 and 1 that all came true have no error, whatever is beside them: rows outside of a group or a pair of
+    classes are such ones, and no sign that forecasts repeat.
+    """
     lonely = lonely_rows(tally)
-    if 2 * lonely <= tally.row_total:
+    sure = (tally.low == tally.high) & ((tally.low == 0.0) | (tally.low == 1.0)) & (tally.residual == 0.0)
+    aside = int(tally.rows[sure & (tally.rows >= FEW_ROWS)].sum())
+    if 2 * lonely <= tally.row_total - aside:
         return None
     return Phrase(
         "the ECE plug-in compares each distinct forecast with the event rate at that very forecast, but {lonely:,} of "
-        "{rows:,} rows share theirs with fewer than {few} rows, so it mostly measures noise (no procedure can estimate "
-        "the ECE of continuous forecasts: Theorem 4.1 of Rossellini et al. 2025). Use {instead}.",
+        "{rows:,} rows{aside} share theirs with fewer than {few} rows, so it mostly measures noise (no procedure can "
+        "estimate the ECE of continuous forecasts: Theorem 4.1 of Rossellini et al. 2025). Use {instead}.",
         code="continuous_forecasts",
         lonely=lonely,
-        rows=tally.row_total,
+        rows=tally.row_total - aside,
+        aside=" (not counting forecasts of 0 and 1 that all came true)" if aside else "",
         few=FEW_ROWS,
         instead=Either(
             "cutoff_calibration_error, or n_bins= for the ECE of the binned forecast; ignore this if y_true holds "
