@@ -234,3 +234,15 @@ def test_missing_values_are_left_out_where_that_is_wanted(tmp_path):
     found = answer("measure", file, "--y-true", "fish", "--y-prob", "p_*", "--drop-missing")
     assert found["input"]["left_out"] == 2
     assert found["result"]["cutoff"] == calibrant.cutoff_calibration_error(PLACES[2:], Y_PROB[2:])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("decide", "--threshold", "0.3"), ("validate",), ("plan", "--max-error", "0.1"), ("recalibrate", "choose")],
+)
+def test_a_pattern_of_columns_is_refused_where_one_event_is_asked_about(command, files):
+    outcomes = () if "plan" in command else ("--y-true", "fish")
+    said = call(*command, files / "t.csv", *outcomes, "--y-prob", "p_*")
+    assert said.exit_code == 2
+    assert "--y-prob 'p_*' stands for several columns" in said.stderr
+    assert "name the column of one, and its label with --pos-label (certify, measure, test take all)" in said.stderr

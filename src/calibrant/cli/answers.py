@@ -88,7 +88,8 @@ _NEXT_OF_GROUPS = {
 
 _NEXT_OF_CLASSES = {
     "certified": "calibrant certify --questions asks something else of the same classes; say beforehand what",
-    "refuted": "repair the forecasts of all classes together, and judge the repair on rows that it has not seen",
+    "refuted": "repair the forecasts of all classes together (in Python, calibrant.compare_recalibrators finds how), "
+    "and judge the repair on rows that it has not seen",
     "undecided": "judge more fresh rows; twice as many narrow limits by about a third",
 }
 """Advice where forecasts are of several classes."""

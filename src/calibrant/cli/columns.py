@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from calibrant.cli.inputs import Source
+from calibrant.cli.inputs import STAR, Source
 from calibrant.cli.outputs import BadInput, remark
 
 if TYPE_CHECKING:
@@ -58,6 +58,12 @@ def choose_columns(source: Source, table: Table, *, outcomes: bool, models: Sequ
     followed = None if source.horizon is None else source.horizon.time
     named = (source.y_true, source.y_prob, followed, *others, *models, *(features or ()))
     taken = list(dict.fromkeys(name for name in named if name is not None))
+    pattern = next((name for name in (source.y_prob, *models) if name and STAR in name), None)
+    if pattern is not None and pattern not in table.columns:
+        raise BadInput(
+            f"--y-prob {pattern!r} stands for several columns, and here a column holds the forecasts of one event; of "
+            "several classes name the column of one, and its label with --pos-label (certify, measure, test take all)"
+        )
     table.check_all(taken)
     y_true, y_prob = source.y_true, source.y_prob
     true_candidates = _candidates(table, taken, OUTCOME_NAMES) if outcomes else []
