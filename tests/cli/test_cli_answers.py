@@ -120,6 +120,22 @@ def test_a_choice_says_whether_it_is_shown_to_be_better_and_what_next(files, tmp
     assert not any(line.startswith("Use ") for line in lines)
 
 
+def test_columns_of_groups_are_spoken_of_as_columns_and_some_groups_are_shown(tmp_path):
+    large = predictions(400, seed=1)
+    flags = np.where(np.arange(400) % 3 == 0, "", "true")
+    columns = {"y": large["y"], "p": large["p"], "q": large["p"] ** 2, "flag": flags, "id": np.arange(400) // 10}
+    file = write(columns, tmp_path / "g.csv", "csv")
+    for name, said in (
+        ("q", "column 'q' holds numbers such as "),
+        ("q", "which are no groups; pass truth values or labels; calibrant groups looks at every cut of a column"),
+        ("flag", "column 'flag' has rows without a value; a truth value per row says whether it is in the group"),
+    ):
+        assert said in call("certify", file, "--max-error", "0.1", "--groups", name).stderr
+    lines = call("certify", file, "--max-error", "0.1", "--groups", "id").stdout.splitlines()
+    assert sum(line.startswith("  ") for line in lines) == 21
+    assert "  and 20 more with smaller errors: --json lists all" in lines
+
+
 def test_a_plan_for_a_limit_that_says_little_leads_to_one_that_does(tmp_path):
     rare = write({"p": predictions(4000, seed=1)["p"] / 50.0}, tmp_path / "rare.csv", "csv")
     lines = call("plan", rare, "--max-error", "0.05").stdout.splitlines()

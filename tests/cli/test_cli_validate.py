@@ -10,6 +10,8 @@ import pytest
 from cli_cases import call
 
 import calibrant
+from calibrant.cli.voices import SHELL
+from calibrant.core.voices import speaking
 from calibrant.reports import ValidationSummary
 from calibrant.reports.validation_again import ways_to_validate_again
 from calibrant.validations import Validation
@@ -54,7 +56,34 @@ def test_a_few_lines_and_the_table(folder):
     assert findings_of(study).rule in lines
     assert lines[-1].startswith("Note: there are ")  # a caution is not hidden behind a count of notes
     whole = call("validate", place / "preds.csv", "--y-true", "y", "--y-prob", "p", "--verbose", *FEW)
-    assert whole.stdout.strip() == str(study)
+    with speaking(SHELL):
+        assert whole.stdout.strip() == str(study)
+    assert "recalibrate on some rows (calibrant recalibrate choose finds how)" in whole.stdout
+    assert "recalibrate on some rows (compare_recalibrators finds how)" in str(study)
+
+
+def test_options_are_named_as_they_are_typed(folder):
+    place, _ = folder
+    line = ("validate", place / "preds.csv", "--y-true", "y", "--y-prob", "p", *FEW)
+    assert "--thresholds is 2, outside [0, 1]" in call(*line, "--thresholds", "2,3").stderr
+    for options, begins in (((), "Caution: "), (("--verbose",), "Note: ")):
+        wide = call(*line, "--max-error", "0.9", *options).stdout
+        assert f"{begins}Forecasting 0 for everybody would pass this limit of 90.0%" in wide
+        assert "For a limit that means something use --relative-to" not in wide  # which validate does not have
+        assert "For a limit that means something use --max-error 0.0" in wide
+        assert "Next: name the limit that the caution speaks of, before you look at fresh rows." in wide
+
+
+def test_what_is_certified_is_not_sent_to_be_repaired(tmp_path):
+    generator = np.random.default_rng(0)
+    p = generator.uniform(0.2, 0.8, 5000)
+    columns = {"y": (generator.random(5000) < p + 0.03).astype(int), "p": p}
+    pd.DataFrame(columns).to_csv(tmp_path / "slightly.csv", index=False)
+    line = ("validate", tmp_path / "slightly.csv", "--smoother", "isotonic", *FEW)
+    assert "Next: recalibrate on some rows" in call(*line).stdout
+    said = call(*line, "--max-error", "0.1").stdout
+    assert said.startswith("Certified: ")
+    assert "Next: report the table, and watch whether it stays so (calibrant watch)." in said
 
 
 def test_the_other_class_is_noticed_at_first_sight(folder, tmp_path):

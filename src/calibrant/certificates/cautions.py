@@ -19,14 +19,12 @@ SENSIBLE = 0.25
 """A limit that means something, as a share of the rarer class."""
 
 
-def cautions_on(
-    max_error: float, event_rate: float, relative_to: str, *, of_rows_only: bool = False
-) -> tuple[str, ...]:
+def cautions_on(max_error: float, event_rate: float, relative_to: str, *, rows_only: bool = False) -> tuple[str, ...]:
     """Return why a limit says nothing about forecasts of events this frequent, and which one would; or nothing.
 
     Whoever forecasts 0 for everybody has an error of the event rate, and of the rate of non-events with 1: limits that
-    let that pass, or nearly, are met without looking at a single case. ``of_rows_only`` is for clusters and streams,
-    which have no limits as shares of events.
+    let that pass, or nearly, are met without looking at a single case. ``rows_only`` says that there are no limits as
+    shares of events to advise: rows in clusters, and streams, have none.
     """
     events_are_rarer = event_rate <= 0.5
     rarer = event_rate if events_are_rarer else 1.0 - event_rate
@@ -43,7 +41,7 @@ def cautions_on(
         why = f"This limit of {wide} leaves room for more than half of the {rarer_class} to be missed"
     in_rows = float(f"{SENSIBLE * rarer:.2g}")
     remedy = Phrase("use {limit}", limit=Option("max_error", in_rows))
-    if events_are_rarer and not of_rows_only:
+    if events_are_rarer and not rows_only:
         remedy = Phrase(
             "use {relative}{comma} {limit}, here {rows:g} as a share of rows",
             relative=Option("relative_to", "events"),

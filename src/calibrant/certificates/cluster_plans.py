@@ -19,7 +19,7 @@ from calibrant.certificates.overdispersion import overdispersion_of
 from calibrant.certificates.samples import APART, STEP, Law, law_of, laws_of
 from calibrant.core.errors import InputError
 from calibrant.core.types import FloatArray, IntArray
-from calibrant.core.voices import Argument, Phrase
+from calibrant.core.voices import Argument, Either, Phrase
 from calibrant.rows.checks import Observations, check_codes, check_forecasts, check_number, check_weights
 from calibrant.rows.clusters import ClusteredRows
 from calibrant.rows.promised import as_clustered
@@ -220,7 +220,10 @@ class ClustersAsked:
             raise InputError(
                 "is missing: how much outcomes of one cluster go together decides how many are needed",
                 argument="intra_cluster_correlation",
-                remedy="pass it, or a pilot sample: y_prob, y_true and cluster",
+                remedy=Phrase(
+                    "pass it, or a pilot sample: {sample}",
+                    sample=Either("y_prob, y_true and cluster", "a FILE, with the column of its clusters as --cluster"),
+                ),
             )
         if self.y_true is not None:
             raise _not_together("y_true", "cluster_size")

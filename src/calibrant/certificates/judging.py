@@ -292,7 +292,7 @@ def _cautions(plan: Plan, limit: float, event_rate: float) -> tuple[str, ...]:
     """Return why a limit says nothing about forecasts."""
     if plan.measure.thresholds is not None:
         return saving_cautions(limit, event_rate, plan.measure.thresholds)
-    return cautions_on(limit, event_rate, plan.relative_to, of_rows_only=plan.clusters is not None)
+    return cautions_on(limit, event_rate, plan.relative_to, rows_only=plan.clusters is not None)
 
 
 def _rows_to_decide(plan: Plan, found: Found, limit: float) -> int | None:

@@ -347,7 +347,7 @@ def _cautions(
         assert event_rate is not None
         return saving_cautions(limit, event_rate, measure.thresholds)
     if event_rate is not None:
-        return cautions_on(limit, event_rate, relative_to, clustered=clustered)
+        return cautions_on(limit, event_rate, relative_to, rows_only=clustered)
     rarest = (1.0 - math.sqrt(1.0 - 4.0 * variance)) / 2.0  # no calibrated forecasts of rarer events have this score
     return tuple(
         Phrase(
@@ -355,7 +355,7 @@ def _cautions(
             rarest=percent(rarest),
             caution=caution,
         )
-        for caution in cautions_on(limit, rarest, relative_to, clustered=clustered)
+        for caution in cautions_on(limit, rarest, relative_to, rows_only=clustered)
     )
 
 

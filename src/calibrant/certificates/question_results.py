@@ -26,7 +26,7 @@ def _wide(each: Certificate) -> tuple[str, ...]:
     """Return the caution that a limit is wide for one question, if it is."""
     if each.thresholds is not None or each.event_rate in (0.0, 1.0):
         return ()
-    return cautions_on(each.max_error, each.event_rate, each.relative_to, of_rows_only=each.clusters is not None)
+    return cautions_on(each.max_error, each.event_rate, each.relative_to, rows_only=each.clusters is not None)
 
 
 def _unit_said(relative_to: str) -> str:

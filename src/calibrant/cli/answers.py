@@ -162,10 +162,13 @@ def _questions_said(found: QuestionCertificates, besides: Sequence[str]) -> list
     """Say what the certificates of several questions say, all together and one by one."""
     notes = found.remarks()[len(found.cautions) :]
     finding, numbers, promise, *_ = found.findings()
+    lines, places = found.lines(), found.shown_places()
+    left = len(lines) - len(places)
     return [
         finding,
         numbers,
-        *found.lines(),
+        *(lines[place] for place in places),
+        *([f"  and {left:,} more with smaller errors: --json lists all"] if left else []),
         *found.one_by_one(),
         promise,
         *cautioned(found.cautions)[:MOST_CAUTIONS],

@@ -224,13 +224,17 @@ def _brief(found: Validation) -> list[str]:
     from calibrant.validations.findings import findings_of
 
     said = findings_of(found)
-    first, rest = found.notes[:1], len(found.notes) - 1  # cautions come first
+    cautions = () if found.certificate is None else found.certificate.cautions
+    known = {caution.rstrip(".") for caution in cautions}
+    notes = [note for note in found.notes if note not in known]
+    first, rest = notes[:1], len(notes) - 1  # those on limits that may be off come first
     more = "" if rest < 1 else f" {counted(rest, 'more note')}: --verbose shows all."
     return [
         f"{said.label}: {said.headline}.",
         found.headline(),
         found.written_table(),
         *([said.rule] if said.rule else []),
+        *(f"Caution: {caution}" for caution in cautions),
         f"Next: {said.next_step}",
         *(f"Note: {note}.{more}" for note in first),
     ]

@@ -13,7 +13,7 @@ _OPTIONS = {"n_resamples": "resamples", "cv": "parts"}
 _ARE_OPTIONS = (
     *("max_error", "confidence_level", "pos_label", "n_resamples", "memory_limit", "cv"),
     *("relative_to", "threshold", "cost_false_positive", "cost_false_negative"),
-    *("tolerance", "every", "at", "competing"),
+    *("tolerance", "every", "at", "competing", "extremes", "thresholds", "smoother"),
     *("classes", "questions", "multilabel"),
     *("cluster_target", "max_cluster_size", "serial", "cluster_size", "intra_cluster_correlation"),
     *("tolerance", "periods_between_false_alarms", "unit", "assume", "maturity", "every", "measure"),

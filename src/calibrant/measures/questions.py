@@ -10,6 +10,7 @@ import numpy as np
 
 from calibrant.core.results import PerPart, Result
 from calibrant.core.types import Label
+from calibrant.core.voices import Either
 from calibrant.core.words import counted, in_columns, measured, printable
 from calibrant.measures.results import Measures, WorstInterval
 from calibrant.rows.questions import CUTOFF_OF_ROWS, KINDS, Promising, QuestionKind
@@ -74,7 +75,8 @@ class OfQuestions(PerPart[Any]):
 
     def _left_out(self) -> list[str]:
         left = len(self.questions) - MOST_LINES
-        return [f"  and {left:,} more with smaller errors; frame() lists all"] if left > 0 else []
+        how = Either("frame()", "--json")
+        return [f"  and {left:,} more with smaller errors; {how} lists all"] if left > 0 else []
 
     def _promising(self) -> Promising | None:
         """Return what the error may promise; None where there is no error to speak of."""

@@ -110,7 +110,7 @@ class CutoffQuestion(Question):
 
     def cautions(self, max_error: float, event_rate: float) -> tuple[str, ...]:
         """Return why a limit says nothing where events are this frequent, if so."""
-        return cautions_on(max_error, event_rate, "rows", of_rows_only=True)
+        return cautions_on(max_error, event_rate, "rows", rows_only=True)
 
 
 @dataclass(frozen=True)

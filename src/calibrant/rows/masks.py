@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -95,13 +96,12 @@ def _is_flag(column: Feature) -> bool:
 
 def _groups_in(column: Feature, alone: bool) -> Iterator[tuple[Label, tuple[Feature, int]]]:
     """Return the groups of a column by name, each with its column and the place of its value."""
-    argument = f"groups[{printable(column.name)!r}]"
+    fault = partial(InputError, argument="groups", column=printable(column.name))
     missing = bool(column.missing.any())
     if _is_flag(column):
         if missing:
-            raise InputError(
-                "is missing",
-                argument=argument,
+            raise fault(
+                Phrase("{what}", what=Either("is missing", "has rows without a value")),
                 position=int(column.missing.argmax()),
                 remedy=Phrase(
                     "a truth value per row says whether it is in the group: fill in {false}, or {how}",
@@ -110,21 +110,22 @@ def _groups_in(column: Feature, alone: bool) -> Iterator[tuple[Label, tuple[Feat
                 ),
             )
         if not column.values[-1]:
-            raise InputError("is False everywhere: no row is in this group", argument=argument, remedy="leave it out")
+            raise fault("is False everywhere: no row is in this group", remedy="leave it out")
         yield column.name, (column, column.values.size - 1)
         return
     if column.values.dtype.kind == "f" and not np.all(column.values == np.round(column.values)):
         value = float(column.values[column.values != np.round(column.values)][0])
-        raise InputError(
+        raise fault(
             f"holds numbers such as {value:g}, which are no groups",
-            argument=argument,
             value=value,
-            remedy="pass truth values or labels; worst_group looks at every cut of a column of numbers",
+            remedy=Phrase(
+                "pass truth values or labels; {finder} looks at every cut of a column of numbers",
+                finder=Either("worst_group", "calibrant groups"),
+            ),
         )
     if column.values.size > _MOST_LABELS:
-        raise InputError(
+        raise fault(
             f"has {column.values.size:,} different labels",
-            argument=argument,
             value=column.values.size,
             remedy=Phrase(
                 "groups are at most {most:,}: join some of them, or name what they are clusters of with {cluster}",

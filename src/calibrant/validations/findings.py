@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calibrant.certificates.results import verdict_of
+from calibrant.core.voices import Either, Option, Phrase
 from calibrant.core.words import level_said, percent, rounded, rounded_up, shown
 from calibrant.validations.verdicts import IN_THE_LARGE, SURE, WEAK
 
@@ -305,14 +306,26 @@ def _next_step(study: Validation, off: list[str]) -> str:
             "check whether these are probabilities of the other class, or outcomes are coded the other way round; "
             "recalibrate nothing before that."
         )
-    if study.certificate is not None and study.certificate.verdict == "undecided":
-        needed = study.certificate.rows_needed
+    certificate = study.certificate
+    if certificate is not None and certificate.verdict == "undecided":
+        needed = certificate.rows_needed
         about = "" if needed is None else f": about {needed:,} would decide"
-        return f"collect more rows{about}, and do not change the limit after looking."
+        more = "more rows" if study.clusters is None else "rows of more clusters"
+        return f"collect {more}{about}, and do not change the limit after looking."
+    if certificate is not None and certificate.verdict == "certified" and certificate.cautions:
+        return "name the limit that the caution speaks of, before you look at fresh rows."
+    if certificate is not None and certificate.verdict == "certified":
+        return Phrase(
+            "report the table, and watch whether it stays so ({how}).", how=Either("Monitor", "calibrant watch")
+        )
     if off:
-        return "recalibrate on some rows (calibrant recalibrate), then validate on rows that were not used for it."
-    if study.certificate is not None and study.certificate.verdict == "certified":
-        return "report the table, and watch whether it stays so (calibrant watch)."
+        return Phrase(
+            "recalibrate on some rows ({how} finds how), then validate on rows that were not used for it.",
+            how=Either("compare_recalibrators", "calibrant recalibrate choose"),
+        )
     if study.censored:  # of which nothing is guaranteed, so that there is no limit to ask about
         return "report the limits, not the numbers alone; the decision curve says for which thresholds forecasts help."
-    return "report the limits, not the numbers alone; whether the forecasts are good enough takes a limit (max_error)."
+    return Phrase(
+        "report the limits, not the numbers alone; whether the forecasts are good enough takes a limit ({limit}).",
+        limit=Either("max_error", Option("max_error")),
+    )

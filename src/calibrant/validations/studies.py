@@ -6,12 +6,13 @@ import contextlib
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Never
 
 import numpy as np
 
+from calibrant.certificates.cautions import cautions_on
 from calibrant.certificates.results import Certificate
 from calibrant.certificates.verdicts import certify, confidence_interval
 from calibrant.core.errors import CalibrationWarning, InputError, UndefinedError
@@ -251,8 +252,15 @@ def validate_sample(
         left_out=study.left_out,
         horizon=_horizon_of(sample),
         censored=lost,
-        notes=tuple(dict.fromkeys(str(note).rstrip(".") for note in study.notes)),
+        notes=tuple(dict.fromkeys(map(_without_stop, study.notes))),
     )
+
+
+def _without_stop(note: str) -> str:
+    """Return a note without its stop, and with its facts, if it has some, for whoever reads it."""
+    if isinstance(note, Phrase) and note.template.endswith("."):
+        return Phrase(note.template.rstrip("."), code=note.code, **note.facts)
+    return note if isinstance(note, Phrase) and not note.endswith(".") else note.rstrip(".")
 
 
 def _refuse(sample: Sampled, settings: Settings, max_error: float | None) -> None:
@@ -327,7 +335,7 @@ class _Study:
         try:
             return compute()
         except UndefinedError as error:
-            self.notes.append(f"no {what}: {error}")
+            self.notes.append(Phrase("no {what}: {error}", what=what, error=error.phrase))
             return None
 
     def limit(self, name: str, lower: float, upper: float, interval: str) -> None:
@@ -477,14 +485,18 @@ class _Study:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CalibrationWarning)  # what it warns of stands in the notes
             if max_error is not None:
-                self.certificate = certify(self.rows, max_error=max_error, **asked)
+                found = certify(self.rows, max_error=max_error, **asked)
+                if found.clusters is None:  # and no limit as a share of events can be asked about here
+                    cautions = cautions_on(found.max_error, found.event_rate, "rows", rows_only=True)
+                    found = replace(found, cautions=cautions)
+                self.certificate = found
             if self.sample.rows.weights_estimated:
                 self.notes.append("no limits of the Cutoff calibration error: its guarantee takes fixed weights")
             else:  # also beside a certificate, of which each limit holds by itself, and the pair less surely
                 what = "limits of the Cutoff calibration error"
-                found = self.tried(what, lambda: confidence_interval(self.rows, **asked))
-                if found is not None:
-                    self.limit("cutoff", found.lower, found.upper, GUARANTEED)
+                interval = self.tried(what, lambda: confidence_interval(self.rows, **asked))
+                if interval is not None:
+                    self.limit("cutoff", interval.lower, interval.upper, GUARANTEED)
 
     def tests(self) -> CalibrationTests:
         """Test slope and intercept."""
