@@ -20,8 +20,11 @@ from public_names import EVERYWHERE, HOME, TOP, public
 from calibrant.cli import main
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("index", "tour", "how-to/certify", "theory/certificates", "displays/reliability", "reference/commands/certify")
-SHORT = ("index", "displays/reliability")
+PAGES = (
+    *("index", "tour", "how-to/certify", "theory/certificates", "displays/reliability", "gallery/measure/index"),
+    "reference/commands/certify",
+)
+SHORT = ("index", "displays/reliability", "gallery/measure/index")
 """Pages that are also looked through for barriers, which takes long on long ones."""
 SCROLLS_BY_KEYBOARD = """[...document.querySelectorAll(".bd-article :is(pre, table, mjx-container)")]
     .filter(each => each.scrollWidth > each.clientWidth && getComputedStyle(each).overflowX !== "visible")
