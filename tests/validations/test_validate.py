@@ -127,6 +127,14 @@ def test_both_limits_of_the_cutoff_error_hold_together_with_a_certificate_and_wi
     assert why not in findings_of(validate(*rows, max_error=0.5, **FEW)).rule
 
 
+def test_where_events_are_rare_their_shares_have_more_decimals(study):
+    rare: Any = replace(study, mean_outcome=0.0012, ici=0.00071, ici_lower=0.00032, ici_upper=0.00104)
+    lines = {line.name: line.written(3) for line in rare.table()}
+    assert lines["ici"] == ("0.0007", "0.0003 to 0.0010")
+    assert lines["slope"] == {line.name: line.written(3) for line in study.table()}["slope"]
+    assert "is 0.07 points from the forecast on average (95% limits 0.03 to 0.10)" in str(rare)
+
+
 def test_notes_begin_with_what_would_mislead_most():
     y_true, y_prob = simulated()
     notes = validate(y_true, y_prob, cluster=np.arange(300) % 3, max_error=0.05, **FEW).notes

@@ -64,7 +64,7 @@ def findings_of(study: Validation) -> Findings:
     next_step = _next_step(study, off)
     if study.certificate is not None:
         verdict = study.certificate.verdict
-        limit = rounded(study.certificate.max_error).rstrip("0").rstrip(".")
+        limit = shown(study.certificate.max_error)
         asked = {
             "certified": f"the Cutoff calibration error is at most {limit}",
             "refuted": f"the Cutoff calibration error is above {limit}",
@@ -207,8 +207,8 @@ def _on_the_whole(study: Validation) -> str:
         meant = "nothing more can be said"
     events = "" if ratio is None else f"{rounded(100.0 * ratio, 0)} events happened for every 100 forecast; "
     return (
-        f"On the whole: {events}event rate minus mean forecast is {rounded(100.0 * mean, 1)} points"
-        f"{_limits(study, 'calibration_in_the_large', 1, 100.0)}: {meant}."
+        f"On the whole: {events}event rate minus mean forecast is {rounded(100.0 * mean, 1 + study.finer)} points"
+        f"{_limits(study, 'calibration_in_the_large', 1 + study.finer, 100.0)}: {meant}."
     )
 
 
@@ -237,9 +237,10 @@ def _spread(study: Validation) -> str:
 def _curve(study: Validation) -> str:
     if study.ici is None or study.emax is None:
         return ""
+    digits = 1 + study.finer
     said = (
-        f"Where: the {study.smoother} curve is {rounded(100.0 * study.ici, 1)} points from the forecast on average"
-        f"{_limits(study, 'ici', 1, 100.0)}, at most {rounded(100.0 * study.emax, 1)}"
+        f"Where: the {study.smoother} curve is {rounded(100.0 * study.ici, digits)} points from the forecast on average"
+        f"{_limits(study, 'ici', digits, 100.0)}, at most {rounded(100.0 * study.emax, digits)}"
     )
     if study.curve is not None and study.emax >= _NO_DISTANCE:
         gap = study.curve.rate - study.curve.forecast
@@ -293,10 +294,10 @@ def _ranges(at: np.ndarray, chosen: np.ndarray) -> str:
 def _promise(study: Validation) -> str:
     if study.cutoff_upper is None:
         return ""
-    level = level_said(study.confidence_level)
+    level, counted = level_said(study.confidence_level), "rows" if study.clusters is None else "clusters"
     return (
-        f"Guarantee: with {level} confidence, at any number of rows, events and forecasts differ in no range of "
-        f"forecasts by more than {rounded_up(100.0 * study.cutoff_upper, 1)} per 100 rows."
+        f"Guarantee: with {level} confidence, at any number of {counted}, events and forecasts differ in no range of "
+        f"forecasts by more than {rounded_up(100.0 * study.cutoff_upper, 1 + study.finer)} per 100 rows."
     )
 
 

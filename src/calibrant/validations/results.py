@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -29,9 +30,12 @@ MEASURED = (*ERRORS, "distance", "worst_interval", "distinct_forecasts", "effect
 DIGITS = 3
 """Decimals of the table, wherever it is shown."""
 
+SHARES = ("calibration_in_the_large", "ici", "e50", "e90", "emax", "eci", "brier", "cutoff")
+"""The statistics of the table that are small where events are rare, and take more decimals then."""
+
 
 class Line(NamedTuple):
-    """A statistic as a table shows it: its name, title, number, limits, ideal, how limits were found, what it says."""
+    """A statistic as a table shows it; ``finer`` is how many more decimals than others it takes."""
 
     name: str
     title: str
@@ -41,9 +45,11 @@ class Line(NamedTuple):
     ideal: float | None
     interval: str | None
     meaning: str
+    finer: int = 0
 
     def written(self, digits: int) -> tuple[str, str]:
         """Return number and limits in words; limits with a guarantee are rounded outwards, others to the nearest."""
+        digits += self.finer
         if self.lower is None and self.upper is None:
             return rounded(self.estimate, digits), "-"
         if self.name == CUTOFF.name:
@@ -248,9 +254,16 @@ class Validation(Result):
                 each.ideal,
                 found.get(each.name),
                 each.meaning,
+                self.finer if each.name in SHARES else 0,
             )
             for each in TABLED
         ]
+
+    @property
+    def finer(self) -> int:
+        """How many more decimals shares of rows take than usual, because events, or rows without, are rare."""
+        rarer = min(self.mean_outcome, 1.0 - self.mean_outcome)
+        return max(math.floor(-math.log10(rarer)) - 1, 0) if rarer > 0.0 else 0
 
     def frame(self, backend: Any = None) -> Any:
         """Return one row per statistic: statistic, estimate, lower, upper, ideal, interval."""
