@@ -155,6 +155,19 @@ def test_texts_whose_order_is_not_that_of_their_numbers_are_refused_after_a_read
     assert "'day 10' comes before 'day 9'; pass numbers or dates" in words
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("January", "February"), ("Mon", "Tue"), ("12/31/2025", "01/31/2026"), ("31.12.2025", "01.01.2026 10:30")],
+)
+def test_texts_whose_order_nobody_knows_are_refused_as_soon_as_there_are_two(first, second):
+    monitor = fresh()
+    monitor.update(*rows_of(1), period=first)
+    words = refused(monitor, lambda it: it.update(*rows_of(2), period=second))
+    assert "is a text whose place among other periods nobody knows; pass numbers, or dates such as" in words
+    monitor.read()
+    refused(monitor, lambda it: it.update(*rows_of(2), period=second))
+
+
 def test_many_periods_come_in_one_batch():
     days = np.repeat(pd.date_range("2020-01-01", periods=1000), 2)
     monitor = fresh()

@@ -27,6 +27,9 @@ LONGEST_NAME = 200
 _FOLLOWED = re.compile(r"\d{4}-\d{2}(-\d{2}(T\d{2})?)?")
 """How months, days and hours are named, which others follow."""
 
+_UNORDERED = re.compile(r"\D+|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}\b.*")
+"""Texts that do not sort as time goes by: names, as of months, and dates that begin with the day or the month."""
+
 _FEW_ROWS = 20
 """Batches of fewer rows may well hold the same numbers twice."""
 
@@ -182,7 +185,15 @@ class Ledger:
                     remedy="name it for all rows or none",
                 )
         if periods:
-            check_order(sorted(set(known), key=_order), "period")
+            in_order = sorted(set(known), key=_order)
+            check_order(in_order, "period")
+            odd = next((each for each in in_order if isinstance(each, str) and _UNORDERED.fullmatch(each)), None)
+            if odd is not None and len(in_order) > 1:
+                raise InputError(
+                    f"{odd!r} is a text whose place among other periods nobody knows",
+                    argument="period",
+                    remedy="pass numbers, or dates such as '2026-01-31'",
+                )
         for period in periods:
             if self.closed is not None and not is_after(period, self.closed):
                 raise InputError(
