@@ -773,7 +773,11 @@ def test_a_single_period_comes_with_a_hint(tmp_path):
 def test_moments_that_were_taken_for_periods_are_noticed(moments, is_noticed, tmp_path):
     columns = {"y": [0, 1] * 10, "p": [0.25, 0.75] * 10, "when": moments}
     found = call("watch", write(columns, tmp_path / "rows.csv", "csv"), "--period", "when", "--max-error", 0.1)
-    assert ("Nearly every row is a period of its own" in found.stderr) is is_noticed
+    said = "nearly every row is a period of its own, and false alarms are promised to be rare in periods"
+    assert (said in found.stderr) is is_noticed
+    monitor = Monitor(max_error=0.1)
+    monitor.update(columns["y"], columns["p"], period=moments)
+    assert any(said in note for note in monitor.read().notes) is is_noticed
 
 
 def test_large_evidence_is_no_row_of_digits():

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _LARGE = 1e6
 _MOST_TRIES = 100
-_MOMENTS = 10**9  # so many seconds were over in 2001, and no day is written like that
 _WORDS = {"cutoff": "error", "risk_gap": "saving"}
 _COLUMNS = ("y_true", "y_prob", "weight", "pos_label")
 
@@ -288,19 +287,8 @@ class Watching:
                 "or --period; what one lot of rows shows is what `calibrant certify` answers.",
                 quiet=self.show.quiet,
             )
-        elif self.taken and reading.rows < 2 * reading.periods and _is_moment(reading.period):
-            remark(
-                "Nearly every row is a period of its own, and false alarms are promised to be rare in periods: name "
-                "longer ones, as by --time and --every.",
-                quiet=self.show.quiet,
-            )
         sys.stdout.flush()
         raise click.exceptions.Exit(UNDECIDED if reading is None else code_of(reading))
-
-
-def _is_moment(period: int | str) -> bool:
-    """Whether a period is named by a minute or second, or by the seconds since 1970."""
-    return ":" in period if isinstance(period, str) else period > _MOMENTS
 
 
 def read_files(watching: Watching) -> None:

@@ -308,6 +308,7 @@ class Monitor(FromFrames):
         facts = saying.Facts(
             self,
             self._spread,
+            period,
             is_crossed=crossed,
             is_outside=one_population and not is_void and not lower <= estimate <= upper,
             missing=self._missing,

@@ -8,8 +8,9 @@ from typing import Any
 
 from calibrant.certificates.event_shares import event_rate_of
 from calibrant.certificates.results import verdict_of
-from calibrant.core.voices import Option, Phrase
+from calibrant.core.voices import Either, Option, Phrase
 from calibrant.core.words import counted, measured
+from calibrant.monitors.periods import PeriodLabel
 from calibrant.monitors.questions import Question
 from calibrant.monitors.spread import Spread
 from calibrant.rows.tally import Totals
@@ -18,6 +19,12 @@ from calibrant.rows.weights import effective_rows
 _CHANCE = 3.0
 """Standard deviations by which the event rate so far may be off by chance."""
 
+_FEWEST = 10
+"""Periods that are named by moments, with about one row each, before that is taken for a mistake."""
+
+_MOMENTS = 10**9
+"""So many seconds were over in 2001, and no day is numbered like that."""
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -25,6 +32,7 @@ class Facts:
 
     monitor: Any
     spread: Spread
+    period: PeriodLabel
     is_crossed: bool
     is_outside: bool
     missing: int
@@ -81,6 +89,11 @@ def cautions(question: Question, max_error: float, totals: Totals) -> tuple[str,
     return question.cautions(max_error, rate)
 
 
+def _is_moment(period: PeriodLabel) -> bool:
+    """Whether a period is named by a minute or second, or by the seconds since 1970."""
+    return ":" in period if isinstance(period, str) else period > _MOMENTS
+
+
 def notes(facts: Facts) -> tuple[str, ...]:
     """Return what to keep in mind."""
     found: list[str] = []
@@ -100,6 +113,14 @@ def notes(facts: Facts) -> tuple[str, ...]:
                 "neighbouring periods are alike (correlation {alike}): if that is no error of the forecasts, alarms "
                 "come more often than promised; longer periods help",
                 alike=measured(spread.alike or 0.0, 2),
+            )
+        )
+    if monitor.cells.row_total < 2 * spread.periods >= 2 * _FEWEST and _is_moment(facts.period):
+        found.append(
+            Phrase(
+                "nearly every row is a period of its own, and false alarms are promised to be rare in periods, not in "
+                "hours or days: name longer periods{how}",
+                how=Either(", such as days", ", as --time and --every do"),
             )
         )
     if facts.is_crossed:
