@@ -410,6 +410,26 @@ def test_a_bad_batch_is_no_reason_to_guess_other_columns(tmp_path):
     assert documents(found)[0]["refused"] == 1
 
 
+@pytest.mark.parametrize("label", ["yes", "Yes"])
+def test_batches_without_events_count_as_such_unless_the_label_may_be_mistyped(label, days, tmp_path, monkeypatch):
+    numbers = lines_of(days)[1:61]
+    lines = [f"{'yes' if line[0] == '1' else 'no'}{line[1:]}" for line in numbers]
+    monkeypatch.setattr("calibrant.monitors.incoming._MOST_LINES", 1)  # as they come where rows are few
+    options = ["--pos-label", label, *DAYS, "--json"]
+    found = call("watch", "-", *options, stdin="\n".join(["y,p,issued", *lines]))
+    if label == "yes":
+        assert found.stdout == call("watch", "-", *DAYS, "--json", stdin="\n".join(["y,p,issued", *numbers])).stdout
+    else:
+        assert "--pos-label is 'Yes', which column 'y' does not hold: its only label is 'no'" in found.stderr
+    for day, words in enumerate((["no"], ["no", "yes"], ["no"], ["no", "maybe"]), start=1):
+        write({"y": words * (8 // len(words)), "p": [0.25, 0.75] * 4, "d": [day] * 8}, tmp_path / f"{day}.csv", "csv")
+    files = [tmp_path / f"{day}.csv" for day in (1, 2, 3, 4)]
+    found = call("watch", *files, "--pos-label", label, "--period", "d", "--max-error", 0.1)
+    said = "(4 periods, 32 rows)" if label == "yes" else "(2 periods, 16 rows)"
+    assert said in found.stdout
+    assert ("its labels are 'no', 'yes'" in found.stderr) is (label == "Yes")
+
+
 def test_rows_that_lack_a_value_may_be_left_out(tmp_path):
     (tmp_path / "1.csv").write_text("y,p,issued\n1,0.5,2026-01-01\n,0.5,2026-01-01\n1,0.5,\n")
     found = call("watch", tmp_path, *DAYS, "--drop-missing", "--json")
@@ -515,11 +535,11 @@ def test_a_file_that_changes_while_it_is_read_is_read_again_when_it_is_complete(
     file.write_text(whole[: len(whole) // 2].rpartition("\n")[0] + "\n")
     opened = []
 
-    def changing(source):
+    def changing(source, *given, **options):
         opened.append(source)
         if len(opened) == 1:
             file.write_text(whole)
-        return open_batch(source)
+        return open_batch(source, *given, **options)
 
     monkeypatch.setattr("calibrant.cli.watching.open_batch", changing)
     found = call("watch", days, *DAYS, "--follow", "--poll", 0.05, "--stop-after", 0.1, "--state", tmp_path / "s.json")

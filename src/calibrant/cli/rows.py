@@ -352,14 +352,19 @@ class Batch:
 
 
 @contextlib.contextmanager
-def open_batch(source: Source, content: Any = None) -> Iterator[Batch]:
-    """Open a file, or what came on a stream, as a batch; ``by`` names its column of times or periods."""
+def open_batch(
+    source: Source, content: Any = None, *, may_lack_event: Callable[[Sequence[Any]], bool] | None = None
+) -> Iterator[Batch]:
+    """Open a file, or what came on a stream, as a batch; ``by`` names its column of times or periods.
+
+    ``may_lack_event`` is asked about labels among which that of the event is not: whether all of them are of others.
+    """
     from calibrant.engines.columns import read_columns
 
     with open_source(source, content) as table:
         chosen = choose_columns(source, table, outcomes=True)
         left_out = leave_out([chosen], table)
-        rows = _read(replace(chosen, by=None), table, left_out)
+        rows = _read(replace(chosen, by=None), table, left_out, may_lack_event)
         labels = None
         if chosen.by is not None:
             labels = read_columns(table, [chosen.by])[chosen.by]
@@ -454,7 +459,12 @@ def _wanted(source: Source) -> tuple[list[str], set[str]]:
     return names, {name for name in (source.y_prob, source.weight, followed) if name is not None}
 
 
-def _read(source: Source, table: Table, left_out: LeftOut) -> RowsRead:
+def _read(
+    source: Source,
+    table: Table,
+    left_out: LeftOut,
+    may_lack_event: Callable[[Sequence[Any]], bool] | None = None,
+) -> RowsRead:
     """Read the columns that were chosen, and let the one gate check them."""
     import numpy as np
 
@@ -463,6 +473,7 @@ def _read(source: Source, table: Table, left_out: LeftOut) -> RowsRead:
     from calibrant.engines.statements import is_missing_label
     from calibrant.rows.checks import check_labels
     from calibrant.rows.intake import as_observations
+    from calibrant.rows.labels import same_label
 
     names, numbers = _wanted(source)
     with working(f"reading {table.name}", quiet=source.quiet, connection=table.connection):
@@ -478,6 +489,14 @@ def _read(source: Source, table: Table, left_out: LeftOut) -> RowsRead:
         texts, positions = np.unique(labels.astype(str), return_inverse=True)
         typed, pos_label = written_labels(texts.tolist(), source.pos_label)
         labels = np.array(typed)[positions]
+    distinct = () if pos_label is None else tuple(np.unique(labels).tolist())
+    lacks_event = (
+        bool(distinct)
+        and isinstance(pos_label, str) is isinstance(distinct[0], str)
+        and not any(same_label(pos_label, label) for label in distinct)
+    )
+    if lacks_event and may_lack_event is not None and may_lack_event(distinct):
+        labels, pos_label = np.zeros(len(labels), dtype=np.bool_), None
     with explained(source, table):
         weight = None if source.weight is None else values[source.weight]
         if source.horizon is not None:
@@ -499,7 +518,6 @@ def _read(source: Source, table: Table, left_out: LeftOut) -> RowsRead:
             for name in (source.cluster, source.suspect)
         )
         periods = _periods(source, values)
-    distinct = () if pos_label is None else tuple(np.unique(labels).tolist())
     features = None if source.features is None else read_features(table, source.features)
     return RowsRead(source, table.format, checked, left_out, groups, clusters, suspects, periods, distinct, features)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -104,6 +104,8 @@ class Watching:
     refused: int = 0
     left_out: int = 0
     remarked: set[str] = field(default_factory=set)
+    others: set[Any] = field(default_factory=set)
+    has_events: bool = False
 
     def recall(self) -> None:
         """Take the columns from the state, where there is one; others than those are refused."""
@@ -137,7 +139,7 @@ class Watching:
         with self.refusing(name, unless=(lambda: file_version(path) != version) if may_change else None):
             mark = self.watch.mark_of(path)
             if mark is not None:
-                with open_batch(replace(self.source, files=(name,))) as batch:
+                with self._open(replace(self.source, files=(name,))) as batch:
                     if file_version(path) != mark.version:
                         raise InputError("changed while it was read", remedy="read it when nobody writes to it")
                     self._take(batch, mark)
@@ -149,7 +151,7 @@ class Watching:
 
     def _take_bytes(self, content: bytes, name: str, file_format: str | None) -> None:
         source = replace(self.source, files=(name,), format=file_format)
-        with open_batch(source, NamedBytes(content, name)) as batch:
+        with self._open(source, NamedBytes(content, name)) as batch:
             self._take(batch, "")
 
     def take_lines(self, lines: Lines, file_format: str, tries: int = _MOST_TRIES) -> int:
@@ -175,8 +177,22 @@ class Watching:
 
     def take_input(self) -> None:
         """Read standard input to its end, as one batch."""
-        with self.refusing("standard input"), open_batch(self.source) as batch:
+        with self.refusing("standard input"), self._open(self.source) as batch:
             self._take(batch, "")
+
+    def _open(self, source: Source, content: Any = None) -> contextlib.AbstractContextManager[Batch]:
+        return open_batch(source, content, may_lack_event=self._may_lack_event)
+
+    def _may_lack_event(self, labels: Sequence[Any]) -> bool:
+        """Whether a batch without the label of the event has no events, which to refuse would leave out non-events.
+
+        As long as no event has come, a second label says that the one that was named may be a slip of the pen.
+        """
+        cells, found = self.watch.monitor.cells, self.others | set(labels)
+        if not self.has_events and (cells is None or cells.outcome_total == 0.0) and len(found) > 1:
+            return False
+        self.others = found
+        return True
 
     def _take(self, batch: Batch, mark: Mark | str) -> None:
         source, labels = batch.rows.source, batch.labels
@@ -194,6 +210,7 @@ class Watching:
             raise BadInput(self._said(error, batch)) from error
         self.source = replace(self.source, y_true=source.y_true, y_prob=source.y_prob)
         self.taken += 1
+        self.has_events = self.has_events or bool(batch.rows.observations.y_true.any())
         for note in batch.rows.left_out.notes if batch.rows.left_out.rows else ():
             remark(f"Note: {note}.", quiet=self.show.quiet)
 
