@@ -1,5 +1,8 @@
 """Spark gives what memory gives, through aggregates that stay in the cluster."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scan_cases import FORECASTS, KINDS, QUESTIONS, SIZE, answer, outcomes, same
@@ -148,3 +151,17 @@ def test_several_classes_as_memory_gives(spark, questions):
     with scan(source, y_true="y", y_prob=["p_c", "p_a", "p_b"]) as rows:
         found = calibrant.certify(rows, **asked).to_dict()
     same(found, calibrant.certify(label, y_prob[:, [2, 0, 1]], classes=["c", "a", "b"], **asked).to_dict())
+
+
+def test_the_documented_counts_of_a_group_by_are_those_of_the_rows(spark):
+    from pyspark.sql import functions
+
+    guide = Path(__file__).parents[2] / "docs" / "how-to" / "integrations.md"
+    (statement,) = re.findall(r"^scores\.groupBy\(.*$", guide.read_text(encoding="utf-8"), flags=re.M)
+    y, p = outcomes(FORECASTS["uniform"], "plain")[0], FORECASTS["uniform"].round(2)
+    names = {name: getattr(functions, name) for name in ("count", "sum", "col")}
+    counts = eval(statement, {**names, "scores": frame(spark, {"late": y, "forecast": p})})
+    tally = calibrant.Tally.from_counts(counts["forecast"], counts["rows"], counts["events"])
+    expected = calibrant.Tally.from_arrays(y, p)
+    assert tally.forecast.tolist() == expected.forecast.tolist()
+    assert (tally.rows.tolist(), tally.events.tolist()) == (expected.rows.tolist(), expected.events.tolist())

@@ -2,10 +2,10 @@
 
 import array
 import datetime
-import decimal
 import fractions
 import inspect
 import re
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -596,9 +596,9 @@ NOT_NUMBERS = {
     "polars strings": lambda: pl.Series(["0.5"] * 4),
     "pyarrow strings": lambda: pa.array(["0.5"] * 4),
     "objects": lambda: np.array([0.5, 0.6, 0.7, 0.8], dtype=object),
-    "decimals": lambda: [decimal.Decimal("0.5")] * 4,
-    "polars decimals": lambda: pl.Series([decimal.Decimal("0.5")] * 4),
-    "pyarrow decimals": lambda: pa.array([decimal.Decimal("0.5")] * 4),
+    "decimals": lambda: [Decimal("0.5")] * 4,
+    "polars decimals": lambda: pl.Series([Decimal("0.5")] * 4),
+    "pyarrow decimals": lambda: pa.array([Decimal("0.5")] * 4),
     "fractions": lambda: [fractions.Fraction(1, 2)] * 4,
     "lists in a column": lambda: pl.Series([[0.5], [0.6], [0.7], [0.8]]),
     "dates": lambda: [datetime.date(2024, 5, 1)] * 4,
@@ -1117,6 +1117,56 @@ def test_counts_may_be_any_kind_of_whole_number(convert):
     tally = Tally.from_counts(FORECASTS, convert(counts), convert(events))
     assert tally.rows.tolist() == [4, 8, 13, 2, 2, 1]
     assert tally.events.tolist() == [0, 1, 8, 1, 2, 1]
+
+
+DECIMALS = {
+    "list": lambda counts: [Decimal(count) for count in counts],
+    "objects": lambda counts: np.array([Decimal(count) for count in counts], dtype=object),
+    "Python's own": lambda counts: np.array(counts, dtype=object),
+    "pandas": lambda counts: pd.Series([Decimal(count) for count in counts]),
+    "polars": lambda counts: pl.Series([Decimal(count) for count in counts]),
+    "pyarrow": lambda counts: pa.array([Decimal(count) for count in counts], pa.decimal128(38, 0)),
+}
+
+
+@pytest.mark.parametrize("kind", DECIMALS)
+def test_counts_that_are_decimals_are_taken_exactly(kind):
+    largest = 2**52 + 1
+    tally = Tally.from_counts([0.2, 0.7], DECIMALS[kind]([largest, 5]), DECIMALS[kind]([largest - 1, 0]))
+    assert tally.rows.tolist() == [largest, 5]
+    assert tally.events.tolist() == [largest - 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("count", "message"),
+    [
+        (Decimal("2.5"), r"^rows\[1\] is 2\.5; counts are whole numbers"),
+        (Decimal(-1), r"^rows\[1\] is -1; counts are whole numbers, not negative"),
+        (Decimal("NaN"), r"^rows\[1\] is missing"),
+        (Decimal(2**60 + 1), r"^rows has dtype object .*; convert decimals with CAST\(\.\.\. AS DOUBLE\) in SQL"),
+        (10**400, r"^rows has dtype object"),
+    ],
+    ids=str,
+)
+def test_decimals_that_cannot_be_counts_are_refused(count, message):
+    with refused(message):
+        Tally.from_counts([0.2, 0.7], [Decimal(3), count], [1, 0])
+
+
+def test_decimals_elsewhere_are_refused_with_what_to_do():
+    share = [Decimal("0.2"), Decimal("0.7")]
+    remedy = r"; convert decimals with CAST\(\.\.\. AS DOUBLE\) in SQL, cast\(pl\.Float64\) in polars, astype"
+    with refused(rf"^forecast has dtype object \(first value Decimal\('0\.2'\)\), not numbers{remedy}"):
+        Tally.from_counts(share, [3, 2], [1, 0])
+    with refused(rf"^y_true has dtype object \(first number Decimal\('0'\)\){remedy}"):
+        Tally.from_arrays([Decimal(0), Decimal(1)], [0.2, 0.7])
+    with refused(rf"^y_prob has dtype object .*{remedy}"):
+        Tally.from_arrays([0, 1], share)
+
+
+def test_numbers_that_numpy_does_not_know_are_refused():
+    with refused(r"^rows of type Series cannot be read as an array \(cannot convert i128"):
+        Tally.from_counts([0.2], pl.Series([3], dtype=pl.Int128), [1])
 
 
 @pytest.mark.parametrize(

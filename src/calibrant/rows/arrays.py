@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any, NoReturn
 
 import numpy as np
@@ -24,8 +25,8 @@ def as_numbers(values: Any, name: str) -> FloatArray:
     if array.dtype.kind == "O":
         check_objects(array, name, labels_allowed=False)
     if array.dtype.kind not in "biuf":
-        remedy = "pass numbers" if array.dtype.kind in "mMV" else "convert it with astype(float) first"
         first = array[:1].tolist()[0]
+        remedy = "pass numbers" if array.dtype.kind in "mMV" else float_remedy(first)
         raise InputError(
             f"has dtype {array.dtype} (first value {first!r}), not numbers", argument=name, value=first, remedy=remedy
         )
@@ -45,7 +46,9 @@ def as_array(values: Any, name: str) -> npt.NDArray[Any]:
     numpy_dtype = getattr(getattr(values, "dtype", None), "numpy_dtype", None)  # pandas' nullable and arrow dtypes
     try:
         array = np.asarray(values, dtype=numpy_dtype) if numpy_dtype is not None else np.asarray(values)
-    except (TypeError, ValueError, RuntimeError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # libraries have errors of their own
         raise InputError(
             f"of type {type(values).__name__} cannot be read as an array ({error})",
             argument=name,
@@ -99,12 +102,12 @@ def check_objects(array: npt.NDArray[Any], name: str, *, labels_allowed: bool) -
             refuse_missing(name, position)
     for position, value in enumerate(array):
         if isinstance(value, (str, bytes)) != labels_allowed:
-            if isinstance(value, (bool, int, float)):
+            if isinstance(value, (bool, int, float, Decimal)):
                 raise InputError(
                     f"has dtype object (first number {value!r})",
                     argument=name,
                     value=value,
-                    remedy="convert it with astype(float) first",
+                    remedy=float_remedy(value),
                 )
             raise InputError(
                 f"is {value!r} of type {type(value).__name__}, not a number",
@@ -117,6 +120,13 @@ def check_objects(array: npt.NDArray[Any], name: str, *, labels_allowed: bool) -
                     pos_label=Option("pos_label"),
                 ),
             )
+
+
+def float_remedy(first: Any) -> str:
+    """Say how values that begin with this one become float64."""
+    if isinstance(first, Decimal):
+        return "convert decimals with CAST(... AS DOUBLE) in SQL, cast(pl.Float64) in polars, astype(float) in pandas"
+    return "convert it with astype(float) first"
 
 
 def is_missing(value: Any) -> bool:

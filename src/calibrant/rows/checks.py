@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -286,8 +287,11 @@ def check_weight_totals(total: float, square_total: float, high: float) -> None:
 
 
 def check_counts(counts: Any, name: str, size: int) -> IntArray:
-    """Return counts of observations as whole numbers, one per forecast."""
-    values = as_numbers(counts, name)
+    """Return counts of observations as whole numbers, one per forecast; sums of databases may come as decimals."""
+    given = as_array(counts, name)
+    if given.dtype.kind == "O" and all(map(_is_kept_by_float, given)):
+        given = given.astype(np.float64)
+    values = as_numbers(given, name)
     if values.size != size:
         raise _bad_length(name, values.size, f"{size:,} forecasts", "pass one count per forecast")
     check_finite(values, name)
@@ -297,6 +301,10 @@ def check_counts(counts: Any, name: str, size: int) -> IntArray:
         raise _bad_value(values, name, int(bad[0]), remedy)
     check_row_counts(values, name)
     return values.astype(np.int64)
+
+
+def _is_kept_by_float(value: Any) -> bool:
+    return type(value) in (int, Decimal) and float(Decimal(value)) == value
 
 
 def check_row_counts(counts: FloatArray | IntArray, name: str) -> None:
