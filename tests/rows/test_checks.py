@@ -1154,12 +1154,13 @@ def test_decimals_that_cannot_be_counts_are_refused(count, message):
 
 
 def test_decimals_elsewhere_are_refused_with_what_to_do():
-    share = [Decimal("0.2"), Decimal("0.7")]
+    share: Any = [Decimal("0.2"), Decimal("0.7")]
+    outcomes: Any = [Decimal(0), Decimal(1)]
     remedy = r"; convert decimals with CAST\(\.\.\. AS DOUBLE\) in SQL, cast\(pl\.Float64\) in polars, astype"
     with refused(rf"^forecast has dtype object \(first value Decimal\('0\.2'\)\), not numbers{remedy}"):
         Tally.from_counts(share, [3, 2], [1, 0])
     with refused(rf"^y_true has dtype object \(first number Decimal\('0'\)\){remedy}"):
-        Tally.from_arrays([Decimal(0), Decimal(1)], [0.2, 0.7])
+        Tally.from_arrays(outcomes, [0.2, 0.7])
     with refused(rf"^y_prob has dtype object .*{remedy}"):
         Tally.from_arrays([0, 1], share)
 
