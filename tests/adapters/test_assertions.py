@@ -190,6 +190,14 @@ def test_a_folder_that_cannot_be_is_refused_before_anything_runs(run_pytest, tmp
     assert "cannot make the folder taken: " in said
 
 
+@pytest.mark.parametrize("folder", ["", " "])
+def test_a_folder_without_a_name_is_refused_before_anything_runs(run_pytest, tmp_path, folder):
+    code, said = run_pytest(f"--calibrant-report={folder}")
+    assert code == pytest.ExitCode.USAGE_ERROR
+    assert "--calibrant-report is an empty text; name the folder of the reports, as in --calibrant-report=rep" in said
+    assert [file.name for file in tmp_path.iterdir()] == ["test_model.py"]
+
+
 @pytest.mark.parametrize("processes", ["one", "two"])
 def test_tests_may_go_to_other_folders(run_pytest, tmp_path, processes):
     suite = """

@@ -59,6 +59,10 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = config.getoption(_FOLDER)
     if folder is None:
         return
+    if not folder.strip():
+        raise pytest.UsageError(
+            "--calibrant-report is an empty text; name the folder of the reports, as in --calibrant-report=reports"
+        )
     missing = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
     if missing:
         raise pytest.UsageError(
