@@ -177,6 +177,16 @@ def test_nothing():
     assert code == 0, said
 
 
+def test_a_verdict_is_listed_with_what_makes_its_rows_suspect(run_pytest):
+    _, said = run_pytest(
+        "--calibrant-report=found",
+        "-k",
+        "good",
+        suite=SUITE.replace("outcome, forecast, max", "outcome, forecast > 0.5, max"),
+    )
+    assert "Note: every forecast is exactly 0 or 1: perhaps these are predicted classes." in said
+
+
 def test_a_suite_that_asserts_nothing_is_told_so(run_pytest):
     code, said = run_pytest("--calibrant-report=found", "-k", "silent")
     assert code == 0

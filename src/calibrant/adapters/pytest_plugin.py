@@ -110,7 +110,9 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 def _keep(item: pytest.Item, places: Iterator[int], troubles: list[str], judged: Judged) -> None:
     """Keep a verdict as properties of its test, in words, and in the folder, if there is one."""
-    lines = [str(judged.certificate).splitlines()[0], *(f"Caution: {each}" for each in judged.certificate.cautions)]
+    found = judged.certificate
+    said = (("Caution", found.cautions), ("Note", getattr(found, "notes", ())))  # groups have notes of their own
+    lines = [str(found).splitlines()[0], *(f"{what}: {each}" for what, listed in said for each in listed)]
     folder = item.config.stash.get(_PLACE, None)
     place = next(places)
     if folder is not None:
