@@ -224,5 +224,24 @@ def test_what_cannot_be_is_said_at_once():
         get_scorer("cutoff")
     with pytest.raises(TypeError, match=r"^get_scorer\(.*\) has no option 'bins'; it has n_bins, "):
         get_scorer("neg_expected_calibration_error", bins=10)
+    with pytest.raises(calibrant.InputError, match=r"^classes is 'ab', not an array; pass the labels of all classes$"):
+        get_scorer("neg_cutoff_calibration_error", classes="ab")
+    with pytest.raises(calibrant.InputError, match=r"^classes is \['a', 'a'\]; pass at least two labels, each of "):
+        get_scorer("neg_cutoff_calibration_error", classes=["a", "a"])
+    with pytest.raises(calibrant.InputError, match=r"^questions must be one of .*, got 'classes'$"):
+        get_scorer("neg_cutoff_calibration_error", questions="classes")
+    with pytest.raises(calibrant.InputError, match=r"^multilabel must be True or False, got 'yes'$"):
+        get_scorer("neg_cutoff_calibration_error", multilabel="yes")
+    with pytest.raises(calibrant.InputError, match=r"^questions='pairs' needs rows of one class each"):
+        get_scorer("neg_expected_calibration_error", questions="pairs", multilabel=True)
     with pytest.raises(AttributeError, match="predict_proba"):
         get_scorer("neg_cutoff_calibration_error")(LinearSVC(dual=False).fit(X, Y), X, Y)
+
+
+@pytest.mark.parametrize("classes", [None, [0, 1], np.array(["a", "b", "c"])], ids=str)
+@pytest.mark.parametrize("questions", [None, "confidence", "classwise", "top_label", "pairs", "subsets"])
+@pytest.mark.parametrize("name", ["neg_cutoff_calibration_error", "neg_expected_calibration_error"])
+def test_every_question_may_be_asked(name, questions, classes):
+    get_scorer(name, questions=questions, classes=classes)
+    if questions in (None, "classwise"):
+        get_scorer(name, questions=questions, classes=classes, multilabel=True)

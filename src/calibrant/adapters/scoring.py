@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from calibrant.adapters.options import check_options
+from calibrant.core.errors import InputError
 from calibrant.core.types import ArrayLike, ClassLabel
 from calibrant.measures.expected import expected_calibration_error
 from calibrant.measures.judged import judged_measure
@@ -101,8 +104,27 @@ def get_scorer(name: str, **options: Any) -> Any:
     error = _ERRORS[name]
     options = {**_DEFAULTS.get(name, {}), **options}
     check_options(f"get_scorer({name!r})", error, options, taken=["sample_weight"])  # folds have their own
-    of_rows = {"pos_label", "questions", "classes", "multilabel"}
-    error(
-        [0, 1], [0.25, 0.75], **{key: value for key, value in options.items() if key not in of_rows}
-    )  # or it fails here
+    _try_options(error, options)
     return CalibrationScorer(error, -1, options, "predict_proba")
+
+
+def _try_options(error: Callable[..., float], options: Mapping[str, Any]) -> None:
+    """Measure a few rows of no interest, or scikit-learn would turn what is wrong with the options into NaN."""
+    of_rows = {"pos_label", "questions", "classes", "multilabel"}
+    plain = {name: value for name, value in options.items() if name not in of_rows}
+    error([0, 1], [0.25, 0.75], **plain)
+    asked = {name: options[name] for name in ("questions", "multilabel") if options.get(name) is not None}
+    named = options.get("classes")
+    if named is not None and np.ndim(named) != 1:
+        raise InputError(
+            f"is {named!r}, not an array", argument="classes", value=named, remedy="pass the labels of all classes"
+        )
+    labels = list(range(3)) if named is None else list(named)
+    if len(set(labels)) < max(2, len(labels)):
+        raise InputError(
+            f"is {labels!r}", argument="classes", value=labels, remedy="pass at least two labels, each of them once"
+        )
+    count = len(labels)
+    if asked or (named is not None and count > 2):  # two classes of which nothing is asked are an event
+        y_true = np.eye(count, dtype=int) if asked.get("multilabel") is True else labels
+        error(y_true, np.full((count, count), 1.0 / count), classes=labels, **asked, **plain)
