@@ -185,6 +185,10 @@ class TestOptions:
     def test_are_checked(self, source, options, message):
         assert message in failure(source, **options)
 
+    def test_a_connection_is_no_table(self):
+        said = failure(duckdb.connect())
+        assert "source is a DuckDBPyConnection, not a table of it; pass (connection, 'table'), or a relation" in said
+
     def test_limits_are_counts(self):
         assert "fetch_limit must be a whole number" in failure(table(), fetch_limit=0.5)
 

@@ -8,6 +8,7 @@ import re
 from decimal import Decimal
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -1210,3 +1211,15 @@ def test_labels_of_any_numbers_are_found_as_they_are_written(values, dtype):
 def test_labels_that_are_no_numbers_are_refused_where_they_stand(value, dtype):
     with pytest.raises(calibrant.InputError, match=r"y_true\[2\] is (missing|inf)"):
         label_places(np.array([0.0, 1.0, value], dtype=dtype), "y_true", 3)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pytest.param(lambda: pl.LazyFrame({"p": [0.2, 0.7]}), id="lazy frame"),
+        pytest.param(lambda: duckdb.sql("SELECT 0.2 AS p"), id="relation"),
+    ],
+)
+def test_tables_that_are_not_in_memory_are_for_scans(table):
+    with refused(r"^y_prob .*; pass the values of one column, or name the columns in scan\(\), which reads a table "):
+        Tally.from_arrays([0, 1], table())

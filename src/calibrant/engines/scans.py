@@ -353,6 +353,12 @@ def _engine(source: Any, wanted: str | None, memory_limit: str | None, temp_dire
 
     if is_ibis:
         return DuckDBEngine.from_ibis(source)
+    if is_relation and not hasattr(source, "alias"):
+        raise InputError(
+            f"is a {type(source).__name__}, not a table of it",
+            argument="source",
+            remedy="pass (connection, 'table'), or a relation, as in connection.sql('SELECT ...')",
+        )
     if is_relation:
         return DuckDBEngine(source, f"the relation {source.alias!r}")
     if is_table:

@@ -18,6 +18,8 @@ MISSING_REMEDY: str = Phrase(
     option=Either("", ", or leave such rows out with --drop-missing"),
 )
 
+_SCANNED = "pass the values of one column, or name the columns in scan(), which reads a table where it is"
+
 
 def as_numbers(values: Any, name: str) -> FloatArray:
     """Return a one-dimensional, contiguous float64 array, without a copy where the input already is one."""
@@ -52,7 +54,7 @@ def as_array(values: Any, name: str) -> npt.NDArray[Any]:
         raise InputError(
             f"of type {type(values).__name__} cannot be read as an array ({error})",
             argument=name,
-            remedy="pass a one-dimensional array in CPU memory, with one value per row",
+            remedy=_remedy(values, "pass a one-dimensional array in CPU memory, with one value per row"),
         ) from error
     if array.ndim != 1:
         _refuse_shape(array, name, values)
@@ -67,9 +69,8 @@ def as_array(values: Any, name: str) -> npt.NDArray[Any]:
 
 def _refuse_shape(array: npt.NDArray[Any], name: str, values: Any) -> NoReturn:
     if array.ndim == 0:
-        raise InputError(
-            f"is one {type(values).__name__}, not an array", argument=name, remedy="pass one value per row"
-        )
+        remedy = _remedy(values, "pass one value per row")
+        raise InputError(f"is one {type(values).__name__}, not an array", argument=name, remedy=remedy)
     if array.ndim == 2 and hasattr(values, "columns"):
         remedy = "pass one column of the frame"
     elif array.ndim == 2 and array.shape[1] == 1:
@@ -79,6 +80,11 @@ def _refuse_shape(array: npt.NDArray[Any], name: str, values: Any) -> NoReturn:
     else:
         remedy = "pass one value per row"
     raise InputError(f"has shape {array.shape}, not one dimension", argument=name, remedy=remedy)
+
+
+def _remedy(values: Any, otherwise: str) -> str:
+    """Say what to do with what is no array; of a lazy frame the type is asked, because its columns take a while."""
+    return _SCANNED if hasattr(type(values), "columns") else otherwise
 
 
 def _refuse_nulls(values: Any, name: str) -> None:
