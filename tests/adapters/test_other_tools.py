@@ -1,6 +1,6 @@
-"""Tools that are too large, or bring too much along, to be installed for every run: the group "tools" of pyproject.toml.
+"""Tools that are too large, or bring too much along, to be installed for every run.
 
-The job of that name in continuous integration installs them, once a week.
+They are the group "tools" of pyproject.toml; the job of that name in continuous integration installs them once a week.
 """
 
 import pytest
