@@ -134,6 +134,7 @@ def test_too_few_rows_are_not_called_wrong():
         ({"max_error": 1.5}, "max_error"),
         ({"confidence_level": 1.0}, "confidence_level"),
         ({"table": ""}, "table must be a name"),
+        ({"y_prob": "y"}, "^y_prob is 'y', which is y_true: a column is never off itself; "),
         ({"y_prob": "a\0b"}, "y_prob must be a name"),
     ],
 )

@@ -52,6 +52,13 @@ def sql_test(table: str, *, y_true: str, y_prob: str, max_error: float, confiden
     for argument, name in (("table", table), ("y_true", y_true), ("y_prob", y_prob)):
         if not is_name(name):
             raise InputError(f"must be a name, got {name!r}", argument=argument, value=name)
+    if y_true == y_prob:
+        raise InputError(
+            f"is {y_prob!r}, which is y_true: a column is never off itself",
+            argument="y_prob",
+            value=y_prob,
+            remedy="name the column of forecasts",
+        )
     limit = number_literal(check_number(max_error, "max_error", low=0.0, high=1.0))
     exponent = number_literal(2.0 * math.log(1.0 / (1.0 - check_confidence(confidence_level))))
     outcome, forecast = map(_number, (y_true, y_prob))
