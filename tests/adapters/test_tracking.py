@@ -315,6 +315,14 @@ def test_several_classes_are_judged_by_the_confidence_in_the_top_label(mlflow, r
     assert "calibration.question" not in mlflow.get_run(run.info.run_id).data.tags, "of two classes it is the event"
 
 
+@pytest.mark.usefixtures("mlflow")
+def test_options_of_no_report_are_refused(rows):
+    with pytest.raises(TypeError, match=r"^log_calibration has no option 'max_err'; it has classes, "):
+        log_calibration(rows.outcome, rows.forecast, max_err=0.1)
+    with pytest.raises(calibrant.InputError, match=r"^folder is None, not a text; name a folder$"):
+        log_calibration(rows.outcome, rows.forecast, folder=cast(Any, None))
+
+
 def test_bad_rows_leave_no_trace(mlflow, rows):
     with mlflow.start_run() as run, pytest.raises(calibrant.InputError, match=r"^y_prob\[0\]"):
         log_calibration(rows.outcome, rows.forecast + 1.0)

@@ -155,6 +155,9 @@ def log_calibration(
     mlflow = _mlflow("log_calibration")
     from calibrant.reports.calibration_report import CalibrationReport
 
+    check_options("log_calibration", CalibrationReport.from_predictions, options, taken=["max_error"])
+    if not isinstance(folder, str):
+        raise InputError(f"is {folder!r}, not a text", argument="folder", value=folder, remedy="name a folder")
     report = CalibrationReport.from_predictions(y_true, y_prob, max_error=max_error, **options)
     pages = {"report.html": report.html(), "report.json": report.json()}
     found = report.summary.models
