@@ -63,6 +63,16 @@ def test_labels_are_not_taken_for_forecasts(mlflow, rows, labels):
         mlflow.models.evaluate(data=table, targets="outcome", predictions="forecast", extra_metrics=[mlflow_metric()])
 
 
+def test_bad_rows_have_the_names_that_mlflow_gives_them(mlflow, rows):
+    for table, message in (
+        (rows.assign(forecast=100 * rows.forecast), r"^predictions\[0\] is 63\..*, outside \[0, 1\]; if these"),
+        (rows.assign(outcome=np.where(rows.outcome == 1, "late", "ok")), r"^targets\[0\] is '.*pass pos_label="),
+    ):
+        given = {"data": table, "targets": "outcome", "predictions": "forecast", "extra_metrics": [mlflow_metric()]}
+        with pytest.raises(calibrant.InputError, match=message):
+            mlflow.models.evaluate(**given)
+
+
 @pytest.mark.parametrize(
     "options",
     [

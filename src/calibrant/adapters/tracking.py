@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant.adapters.options import check_options
+from calibrant.adapters.options import InTool, check_options
 from calibrant.core.errors import CalibrationWarning, InputError
 from calibrant.core.sql import is_name
 from calibrant.core.words import approximately, level_said
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _LOGGED = ("cutoff", "smooth", "risk_gap", "brier", "calibration_in_the_large")
 _LIMITS = ("estimate", "lower", "upper")
 _TAGS = ("measure", "method", "relative_to", "limits", "max_error", "verdict", "finding", "question")
+_TABLE = InTool(y_prob="predictions", y_true="targets")
 _TRIED = 64
 _CONFIDENCE = "the confidence in the top label: is that label right as often as forecast?"
 
@@ -86,7 +87,10 @@ def mlflow_metric(measure: Measure = "cutoff", *, name: str | None = None, **opt
         _refuse_labels(predictions)
         if len(predictions) == 1:
             return MetricValue(aggregate_results={})
-        found = confidence_interval(targets, predictions, measure=measure, alternative="less", **options)
+        try:
+            found = confidence_interval(targets, predictions, measure=measure, alternative="less", **options)
+        except InputError as error:
+            raise InputError(error.said(_TABLE), position=error.position, value=error.value) from None
         return MetricValue(aggregate_results={"estimate": found.estimate, "upper": found.upper})
 
     return models.make_metric(eval_fn=evaluate, greater_is_better=False, name=called)

@@ -11,8 +11,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from calibrant.adapters.options import InTool
 from calibrant.core.errors import CalibrantError, InputError, UndefinedError, refuse_newer
-from calibrant.core.voices import Option, Phrase, Voice
+from calibrant.core.voices import Option, Phrase
 from calibrant.rows.asked import asked_of_classes
 from calibrant.rows.cells import CELL_COLUMNS, CELL_FACTS, Cells
 from calibrant.rows.checks import MOST_ROWS, Observations, check_confidence, check_number, check_observations
@@ -259,15 +260,7 @@ def _restored(held: Any) -> Cells:
     return Cells.from_columns({name: value for name, value in held.items() if name not in columns}, columns)
 
 
-class _InLoops(Voice):
-    """The gate's messages in the words of those who write training loops."""
-
-    def argument(self, name: str, position: int | None, column: str | None) -> str:
-        """Name an argument of `update`."""
-        return super().argument({"y_prob": "preds", "y_true": "target"}.get(name, name), position, column)
-
-
-_BATCH = _InLoops()
+_BATCH = InTool(y_prob="preds", y_true="target")
 _REMEDIES = {
     "y_true": "pass 0 and 1, or booleans, as in target == event",
     "y_prob": "pass probabilities: one for each row, or those of softmax(logits.float(), 1), a column for every class",
