@@ -196,8 +196,9 @@ class Ledger:
                 )
         for period in periods:
             if self.closed is not None and not is_after(period, self.closed):
+                last = printable(self.closed)
                 raise InputError(
-                    f"period {printable(period)} was read and closed (the last one that was is {printable(self.closed)})",
+                    f"period {printable(period)} was read and closed (the last one that was is {last})",
                     remedy="rows that come later would change what was said; pass rows of later periods",
                 )
 
