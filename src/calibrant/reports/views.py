@@ -316,7 +316,9 @@ def _limits_said(judged: Certificate | ConfidenceInterval) -> dict[str, str]:
     """Write the limits of the error, and how sure they are."""
     level = level_said(judged.confidence_level)
     sure = (
-        f"both with {level} confidence" if isinstance(judged, ConfidenceInterval) else f"each with {level} confidence"
+        f"both at once with {level} confidence"
+        if isinstance(judged, ConfidenceInterval)
+        else f"each with {level} confidence"
     )
     unit = "" if judged.relative_to == "rows" else " of all events"
     lower, upper = rounded_down(judged.lower), at_most(judged.upper)
