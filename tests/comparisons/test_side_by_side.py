@@ -60,6 +60,15 @@ def test_a_difference_follows_from_the_limits_of_both(how):
     assert "not told apart" in str(alike)
 
 
+def test_a_verdict_that_comes_before_both_limits_do_is_explained(found):
+    assert found.ahead_said() == []
+    one: Any = found["good"]
+    between = (one.certificate.upper + one.interval.upper) / 2
+    ahead = compare_models(Y, MODELS, max_error=between)
+    assert ahead.certified == ("good",)
+    assert "The verdict on good comes before the limits of the table show it" in str(ahead)
+
+
 def test_of_the_certified_the_lowest_brier_score_is_chosen(found):
     assert (found.certified, found.chosen) == (("good", "flat"), "good")
     assert "Certified: good (flat too), an error of at most 0.05 with 95% confidence, having chosen among 3" in str(

@@ -345,6 +345,7 @@ def comparison_said(found: ModelComparison) -> list[str]:
                 f"Certified: {printable(found.chosen)}{too}, {bounded} with "
                 f"{level_said(found.confidence_level)} confidence, having chosen among {count} by the Brier score."
             )
+    lines += found.ahead_said()
     rests_on = found.assumed()
     advice = next_step(_after_comparison(found))
     certificates = [each.certificate for each in found.models if each.certificate is not None]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from calibrant.certificates.clusters import FEW_CLUSTERS, Clusters
 from calibrant.certificates.model_differences import ModelDifference
-from calibrant.certificates.results import Certificate, ConfidenceInterval, error_said
+from calibrant.certificates.results import Certificate, ConfidenceInterval, error_said, verdict_of
 from calibrant.certificates.score_names import SCORES
 from calibrant.core.results import UNIT, Result
 from calibrant.core.voices import Phrase
@@ -22,6 +22,7 @@ from calibrant.core.words import (
     rounded_down,
     rounded_up,
     shown,
+    some_names,
 )
 from calibrant.measures.registry import MEASURES
 from calibrant.rows.costs import WithCosts, at_threshold
@@ -260,6 +261,7 @@ class ModelComparison(WithCosts, Result):
                 self.difference_table(),
                 *self.places(),
                 *([] if self.max_error is None else ["", self._choice_said(self.max_error, level)]),
+                *self.ahead_said(),
                 *(f"Caution: {caution}" for caution in self.cautions),
                 f"This assumes that {'; '.join(self.assumed())}.",
                 *self.remarks(),
@@ -353,6 +355,23 @@ class ModelComparison(WithCosts, Result):
             return f"a {self.measure_said} of at most {shown(limit)} per case"
         return f"an error of at most {shown(limit)}"
 
+    def ahead_said(self) -> list[str]:
+        """Say which verdicts the two limits of the table do not show, if there are any."""
+        ahead = [
+            each.name
+            for each in self.models
+            if each.certificate is not None
+            and each.interval is not None
+            and each.certificate.verdict
+            not in ("undecided", verdict_of(each.interval.lower, each.interval.upper, each.certificate.max_error))
+        ]
+        if not ahead:
+            return []
+        return [
+            f"The verdict on {some_names(ahead)} comes before the limits of the table show it: a verdict takes one "
+            "limit, and the table has two, which are wider because they hold together."
+        ]
+
     def _choice_said(self, max_error: float, level: str) -> str:
         count = len(self.models)
         if self.chosen is None:
@@ -361,8 +380,7 @@ class ModelComparison(WithCosts, Result):
         too = f" ({', '.join(others)} too)" if others else ""
         return (
             f"Certified: {printable(self.chosen)}{too}, {self.error_bounded(max_error)} with {level} "
-            f"confidence, having chosen among {count}. Of the certified models it has the lowest Brier score. "
-            "(Verdicts are one-sided, so that they may come a little before the limits shown do.)"
+            f"confidence, having chosen among {count}. Of the certified models it has the lowest Brier score."
         )
 
 
