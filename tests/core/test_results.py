@@ -247,6 +247,15 @@ def test_measures_of_weighted_rows_say_what_they_weigh():
     assert str(result).startswith("3 rows, total weight 1.25, 2 distinct forecasts")
 
 
+def test_measures_say_how_many_rows_the_slope_leaves_out():
+    y_prob = [0.0, 0.0, 0.2, 0.3, 0.6, 0.7, 1.0]
+    found = calibrant.measure([0, 0, 0, 1, 0, 1, 1], y_prob)
+    assert found.slope is not None
+    assert found.slope.left_out == 3
+    assert "below 1: forecasts too extreme; 3 rows at 0 or 1 left out\n" in str(found)
+    assert "below 1: forecasts too extreme\n" in str(calibrant.measure([0, 1, 0, 1], y_prob[2:6]))
+
+
 def test_measures_show_a_dash_for_what_is_undefined_and_say_which_relations_fail():
     broken = Relation("KS <= Cutoff", 0.75, 0.5, False, "here")
     undefined = dataclasses.replace(

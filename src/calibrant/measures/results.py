@@ -471,6 +471,8 @@ class Measures(Result):
         Names are those of attributes, here and in JSON: "curve.ici" is ``measures.curve.ici``.
         """
         slope = self.slope
+        left_out = 0 if slope is None else slope.left_out
+        aside = f"; {counted(left_out, 'row')} at 0 or 1 left out" if left_out else ""
         return [
             ("cutoff", self.cutoff, "largest error collected on an interval of forecasts"),
             ("ks", self.ks, "the same, intervals starting at 0"),
@@ -483,7 +485,7 @@ class Measures(Result):
             ("distance.high", self.distance.high, "... and at most this"),
             ("calibration_in_the_large", self.calibration_in_the_large, "event rate minus mean forecast"),
             ("observed_expected_ratio", self.observed_expected_ratio, "event rate / mean forecast; 1 is ideal"),
-            ("slope.slope", None if slope is None else slope.slope, "below 1: forecasts too extreme"),
+            ("slope.slope", None if slope is None else slope.slope, f"below 1: forecasts too extreme{aside}"),
             ("slope.intercept", None if slope is None else slope.intercept, "fitted with the slope; 0 is ideal"),
             (
                 "slope.intercept_at_unit_slope",
