@@ -289,6 +289,17 @@ def test_bad_input_is_exit_code_2_and_one_message(files, tmp_path, monkeypatch):
         assert list(tmp_path.iterdir()) == [], arguments
 
 
+def test_a_model_of_a_newer_version_asks_for_an_update(files, tmp_path):
+    model = tmp_path / "model.json"
+    call("recalibrate", "fit", files / "t.csv", "--out", model)
+    model.write_text(model.read_text().replace("calibrant-recalibrator/1", "calibrant-recalibrator/2"))
+    found = call("recalibrate", "sql", model, "--column", "p")
+    assert (found.exit_code, found.stdout) == (2, "")
+    said = "model.json: this recalibrator was written by a newer version of calibrant (calibrant-recalibrator/2); "
+    assert said in found.stderr
+    assert "is not a model" not in found.stderr
+
+
 def test_too_many_groups_are_refused(tmp_path):
     rows = 1001
     file = write({"y": [1] * rows, "p": [0.5] * rows, "id": list(range(rows))}, tmp_path / "t.csv", "csv")

@@ -16,7 +16,7 @@ from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import CONFIDENCE_LEVEL, SEED, takes_thresholds
 from calibrant.cli.outputs import DEBUG_OPTION, BadInput, Command, Commands, Show, check_out, working
 from calibrant.cli.rows import RowsRead, open_all_rows, open_forecasts, open_rows
-from calibrant.core.errors import CalibrantError
+from calibrant.core.errors import CalibrantError, NewerError
 from calibrant.core.files import replacing
 from calibrant.core.words import counted, printable
 
@@ -286,6 +286,8 @@ def _read_model(path: Path) -> Recalibrator:
         return calibrant.repairs.Recalibrator.from_json(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
         raise BadInput(f"{path} is not a model that recalibrate fit wrote: it is not text") from error
+    except NewerError as error:
+        raise BadInput(f"{path}: {error}") from error
     except CalibrantError as error:
         raise BadInput(f"{path} is not a model that recalibrate fit wrote: {error}") from error
 

@@ -140,12 +140,16 @@ class InputError(CalibrantError):
         return Phrase("{named} {problem}", named=named, problem=self.problem)
 
 
+class NewerError(InputError):
+    """A newer version of calibrant wrote what is to be read: nothing is wrong with it."""
+
+
 def refuse_newer(what: str, said: Any, form: str) -> None:
     """Refuse what a newer version of calibrant wrote, by the name of its form; other names pass."""
     family, _, version = form.rpartition("/")
     theirs, _, other = said.rpartition("/") if isinstance(said, str) else ("", "", "")
     if theirs == family and other.isascii() and other.isdigit() and len(other) < 9 and int(other) > int(version):
-        raise InputError(
+        raise NewerError(
             f"{what} was written by a newer version of calibrant ({said}); this one reads {form}",
             remedy="update calibrant, as in: pip install --upgrade calibrant",
         )
