@@ -80,7 +80,13 @@ class IndependenceCheck(Result):
         return self.said(USUAL_LEVEL)
 
     def rejected(self, level: float = USUAL_LEVEL) -> bool:
-        """Return whether rows show dependence at a level: when the p-value is at most that."""
+        """Return whether rows show dependence at a level: when the p-value is at most that.
+
+        Parameters
+        ----------
+        level : float
+            How often independent rows may be taken for dependent ones.
+        """
         return self.pvalue <= level
 
     def said(self, level: float, *, column: str = "COLUMN", remedy: str | None = None) -> str:

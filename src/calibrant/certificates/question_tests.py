@@ -91,7 +91,13 @@ class QuestionTests(OfQuestions, Result):
         return self.statistics
 
     def rejected(self, level: float = USUAL_LEVEL) -> bool:
-        """Return whether perfect calibration is rejected at a level: when the joint p-value is at most that."""
+        """Return whether perfect calibration is rejected at a level: when the joint p-value is at most that.
+
+        Parameters
+        ----------
+        level : float
+            How often calibrated forecasts may be rejected.
+        """
         return self.pvalue <= level
 
     def frame(self, backend: Any = None) -> Any:

@@ -61,7 +61,13 @@ class CalibrationTest(Result):
         return self.said(USUAL_LEVEL)
 
     def rejected(self, level: float = USUAL_LEVEL) -> bool:
-        """Return whether perfect calibration is rejected at a level: when the p-value is at most that."""
+        """Return whether perfect calibration is rejected at a level: when the p-value is at most that.
+
+        Parameters
+        ----------
+        level : float
+            How often calibrated forecasts may be rejected.
+        """
         return self.pvalue <= level
 
     def said(self, level: float) -> str:
@@ -130,7 +136,13 @@ class GroupCalibrationTests(PerGroup[CalibrationTest], Result):
         return level / len(self.tests)
 
     def rejected(self, level: float = USUAL_LEVEL) -> tuple[Any, ...]:
-        """Return the groups in which perfect calibration is rejected, all groups together at a level."""
+        """Return the groups in which perfect calibration is rejected, all groups together at a level.
+
+        Parameters
+        ----------
+        level : float
+            How often any group at all may be rejected, where forecasts are calibrated in every one.
+        """
         each = self.each_level(level)
         return tuple(label for label, test in self.pairs() if test.rejected(each))
 

@@ -32,6 +32,15 @@ class CalibrantError(ValueError):
         As above; empty where there is nothing to say.
     group : object
         The group of rows that it is about, or None.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> try:
+    ...     calibrant.measure([0, 1], [0.2, 70])
+    ... except calibrant.CalibrantError as error:
+    ...     error.problem, error.remedy
+    ('is 70, outside [0, 1]', 'if these are percentages, divide by 100; if they are scores, apply a sigmoid first')
     """
 
     def __init__(self, problem: str, *, remedy: str = "", source: str = "", joint: str = "; ") -> None:

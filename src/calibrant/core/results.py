@@ -186,7 +186,18 @@ class Result(Checked):
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Rebuild a result from what `to_dict` returned, or from its JSON after json.loads."""
+        """Rebuild a result from what `to_dict` returned, or from its JSON after json.loads.
+
+        Parameters
+        ----------
+        data : dict
+            What `to_dict` returned.
+
+        Returns
+        -------
+        result
+            Of this kind, equal to the one that was written.
+        """
         if not isinstance(data, dict):
             raise InputError(f"a {cls.__name__} is rebuilt from the dict that its to_dict() returned, got {data!r}")
         if data.get("schema", SCHEMA) != SCHEMA:
@@ -200,7 +211,18 @@ class Result(Checked):
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Rebuild a result from the text that `to_json` returned."""
+        """Rebuild a result from the text that `to_json` returned.
+
+        Parameters
+        ----------
+        text : str
+            What `to_json` returned.
+
+        Returns
+        -------
+        result
+            Of this kind, equal to the one that was written.
+        """
         return cls.from_dict(json.loads(text))
 
     def _repr_html_(self) -> str:

@@ -73,7 +73,18 @@ class LossTable(Result):
         return losses if classes is None else losses[:, in_order_of(classes, self.classes)]
 
     def best_action(self, y_prob: Any) -> tuple[Label, ...]:
-        """Return the action of least expected loss for each line of probabilities, in the order of the classes."""
+        """Return the action of least expected loss for each line of probabilities, in the order of the classes.
+
+        Parameters
+        ----------
+        y_prob : array-like of shape (n, K)
+            Probabilities of the classes.
+
+        Returns
+        -------
+        tuple
+            An action for each line.
+        """
         loss, _, _ = in_units(self.array())
         places = best_action(loss, np.atleast_2d(np.asarray(y_prob, dtype=np.float64)))
         return tuple(self.actions[place] for place in places)

@@ -190,7 +190,18 @@ class DecisionRule(Result):
     _words: ClassVar = {"kind": ("at least", "above", "at most", "always", "never", "one of")}
 
     def acts(self, y_prob: ArrayLike) -> BoolArray:
-        """Return for each forecast whether the rule acts on it."""
+        """Return for each forecast whether the rule acts on it.
+
+        Parameters
+        ----------
+        y_prob : array-like of shape (n,)
+            Forecast probabilities.
+
+        Returns
+        -------
+        array of bool of shape (n,)
+            True where the rule acts.
+        """
         forecast = check_forecasts(y_prob)
         if self.forecasts is not None:
             return np.isin(forecast, self.forecasts)

@@ -159,7 +159,18 @@ class SchervishMeasure:
         return loss if self._integral is None else loss + self._integral.up_to(forecast)
 
     def loss(self, y_true: RowsLike, y_prob: ArrayLike) -> FloatArray:
-        """Return the score of each row, smaller is better; `score_decomposition` gives its mean and its parts."""
+        """Return the score of each row, smaller is better; `score_decomposition` gives its mean and its parts.
+
+        Parameters
+        ----------
+        y_true, y_prob : array-like of shape (n,)
+            Outcomes in [0, 1], and forecast probabilities.
+
+        Returns
+        -------
+        array of shape (n,)
+            The score of each row.
+        """
         forecast = check_forecasts(y_prob)
         outcome = check_outcomes(y_true, forecast.size)
         check_same_index(y_true=y_true, y_prob=y_prob)

@@ -93,7 +93,18 @@ class CurveErrors(Result):
                 self._check_order(f"{name}_lower", f"{name}_upper")
 
     def limits(self, name: str) -> tuple[float, float] | None:
-        """Return the limits of a number, as in ``limits("ici")``; None where there are none."""
+        """Return the limits of a number, as in ``limits("ici")``; None where there are none.
+
+        Parameters
+        ----------
+        name : str
+            Which number: "ici", "e50", "e90", "emax" or "eci".
+
+        Returns
+        -------
+        tuple of float, or None
+            The lower and the upper limit.
+        """
         lower, upper = getattr(self, f"{name}_lower"), getattr(self, f"{name}_upper")
         return None if lower is None or upper is None else (lower, upper)
 

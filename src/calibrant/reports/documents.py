@@ -42,7 +42,18 @@ class Document(ABC):
         return text
 
     def write_html(self, path: Any) -> Path:
-        """Write the page to a file, which is there in full or not at all, and return its path."""
+        """Write the page to a file, which is there in full or not at all, and return its path.
+
+        Parameters
+        ----------
+        path : str or path
+            Where to write it.
+
+        Returns
+        -------
+        Path
+            The same path.
+        """
         target = Path(path)
         page = self.html()
         with replacing(target) as unfinished:
