@@ -109,7 +109,15 @@ def test_a_limit_as_a_share_of_events_is_named_in_shares_of_events():
     assert f"use relative_to='events', max_error={sensible:g}." in str(wide).replace('"', "'")
     assert not certify(y, np.tile(p, (1000, 1)), relative_to="events", max_error=sensible, **asked).cautions
     between = str(found).splitlines()[1]
-    assert "times the event rate, each limit" in between
+    assert " times its event rate, for class " in between
+    assert " times its event rate, each limit" in between
+    assert "is at most 0.9 times its event rate" in str(found)
     in_rows = certify(y, np.tile(p, (1000, 1)), max_error=0.5, **asked)
     assert "relative_to" not in str(in_rows.cautions)
-    assert "times the event rate" not in str(in_rows)
+    assert "event rate" not in str(in_rows)
+    first = {"first": np.arange(1000) < 3, "rest": np.arange(1000) >= 3}
+    none = certify(
+        y * (np.arange(1000) >= 3) > 0, p[1:].sum() + 0 * y, groups=first, relative_to="events", max_error=0.9
+    )
+    assert "as a share of" not in str(none).splitlines()[0]
+    assert "These rows have no events of group first" in str(none)

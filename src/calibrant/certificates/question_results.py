@@ -30,8 +30,8 @@ def _wide(each: Certificate) -> tuple[str, ...]:
 
 
 def _unit_said(relative_to: str) -> str:
-    """Return what stands after a number that is a share of events."""
-    return "" if relative_to == "rows" else " times the event rate"
+    """Return what stands after a number that is a share of the events of its question."""
+    return "" if relative_to == "rows" else " times its event rate"
 
 
 def _promising(judged: Certificate | ConfidenceInterval) -> Promising:
@@ -177,24 +177,30 @@ class QuestionCertificates(OfQuestions, JointVerdict, Result):
         """Return the joint verdict in words, its numbers, what it promises and assumes, and what single ones are."""
         level, kind = level_said(self.confidence_level), self.described
         measure = error_said(self.certificates[0])
-        limit = limit_said(self.max_error, self.relative_to)
+        unit, every = _unit_said(self.relative_to), kind.of_every(self.relative_to)
+        limit = f"{limit_said(self.max_error, 'rows')}{unit}"
         if self.verdict == "certified":
-            finding = f"with {level} confidence the {measure} {kind.every} is at most {limit}"
+            finding = f"with {level} confidence the {measure} {every} is at most {limit}"
         elif self.verdict == "refuted":
             refuted = [each for each, said in zip(self.questions, self.verdicts, strict=True) if said == "refuted"]
             named = ", ".join(printable(each) for each in refuted[:3]) + (", ..." if len(refuted) > 3 else "")
             what = kind.noun if len(refuted) == 1 else kind.plural
             finding = f"with {level} confidence the {measure} is above {limit} for {what} {named}"
         else:
-            finding = f"these rows do not show whether the {measure} {kind.every} is at most {limit}"
-        method, unit = f"{self.certificates[0].method} method", _unit_said(self.relative_to)
+            finding = f"these rows do not show whether the {measure} {every} is at most {limit}"
+        method = f"{self.certificates[0].method} method"
         worst = self.named_question(self.worst)
+        largest = f"The largest error on these rows is {short_estimate(self.estimate)}{unit}, for {worst}"
+        if math.isinf(self.estimate):
+            largest = f"These rows have no events of {worst}, of which its error could be a share"
+        between = f"lies between {lower_said(self.joint_lower)} and {upper_said(self.joint_upper)}{unit}"
+        if math.isinf(self.joint_upper):
+            between = f"is at least {lower_said(self.joint_lower)}{unit}, with no upper limit"
         settled = f" Least settled: {self.named_question(self.least_settled)}." if self.verdict == "undecided" else ""
         return [
             f"{self.verdict.capitalize()}: {finding} ({self._count_said()}, {counted(self.rows, 'row')}, {method}).",
-            f"The largest error on these rows is {short_estimate(self.estimate)}, for {worst}; "
-            f"the population's lies between {lower_said(self.joint_lower)} and {upper_said(self.joint_upper)}{unit}, "
-            f"each limit with {level} confidence and for all {kind.plural} together.{settled}",
+            f"{largest}; the population's {between}, each limit with {level} confidence and for all {kind.plural} "
+            f"together.{settled}",
             *self.promises(),
             self.assumed(),
             f"One by one, all verdicts of certified hold together with {level} confidence, and all of refuted; so do "
@@ -293,7 +299,7 @@ class QuestionIntervals(OfQuestions, OfShares, Result):
         each_level = level_said(first.confidence_level)
         return "\n".join(
             [
-                f"With {level} confidence the largest {error_said(first)} {kind.every} {limits} "
+                f"With {level} confidence the largest {error_said(first)} {kind.of_every(self.relative_to)} {limits} "
                 f"({self._count_said()}, {counted(self.rows, 'row')}, {first.method} method).",
                 f"On these rows it is {short_estimate(self.estimate)}, for {self.named_question(self.worst)}.",
                 *self.promises(),

@@ -81,6 +81,10 @@ class QuestionKind:
     asked: str = ""
     by_intervals: bool = False
 
+    def of_every(self, relative_to: str) -> str:
+        """Say of what a joint verdict speaks; of shares of events it is the same whichever rows they were shares of."""
+        return self.every if relative_to == "rows" else self.every.partition(", as a share of")[0]
+
     def said(self, error: Promising | None = None) -> tuple[str, ...]:
         """Return what was asked, what a small error means if it means anything, and what it does not."""
         holds = error is not None and (error.intervals if self.by_intervals else error.savings)
