@@ -290,7 +290,8 @@ class ModelComparison(WithCosts, Result):
         """Say in one line what the clusters are; nothing of independent rows."""
         if self.clusters is None:
             return []
-        return [f"The rows come in {self.clusters} (by the residuals of {printable(self.models[0].name)})."]
+        whose = f" (by the residuals of {printable(self.models[0].name)})" if self.clusters.tell_worth else ""
+        return [f"The rows come in {self.clusters}{whose}."]
 
     @property
     def _at_thresholds(self) -> bool:
