@@ -1,6 +1,7 @@
 """Internal validation: R's values for the same resamples, the truth of a large sample, and whatever must not matter."""
 
 import json
+import math
 import pickle
 from pathlib import Path
 from typing import Any
@@ -291,6 +292,40 @@ def test_what_cannot_be_answered_is_refused(changed, message):
     X, y = drawn_rows(40)
     with pytest.raises((InputError, UndefinedError), match=message):
         internal_validation(**{"estimator": LogisticRegression(), "X": X, "y": y, **changed})
+
+
+class Stubborn(LogisticRegression):
+    """A model that fits nothing, and says so in its own words."""
+
+    def fit(self, X, y):
+        raise ValueError(f"no such thing\nas {len(X)} rows of {len(y)}")
+
+
+def put(value):
+    X = drawn_rows(40)[0].astype(object)
+    X[7, 2] = value
+    return X
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"X": put(math.nan).astype(float)}, r"X \(column '2'\) lacks values, which LogisticRegression needs; fill"),
+        ({"X": put(math.inf).astype(float)}, r"X \(column '2'\) holds infinite values, which LogisticRegression"),
+        ({"X": put("old")}, r"X \(column '2'\) holds texts such as 'old', which LogisticRegression cannot take; turn"),
+        ({"X": drawn_rows(40)[0][:, 0]}, r"X has the shape \(40,\), and LogisticRegression takes a table with a"),
+        ({"X": drawn_rows(30)[0]}, "X has 30 rows, and y has 40; pass a row of features for each class in y"),
+        ({"X": None}, "X is None, and y has 40"),
+        ({"y": drawn_rows(40)[1] + 0.25}, "y holds numbers such as 0.25, which are no classes"),
+        ({"estimator": Stubborn()}, "estimator could not be fitted to X and y: no such thing; fit it to these rows"),
+    ],
+)
+def test_rows_that_a_model_cannot_take_are_told_in_words_of_ours(changed, message):
+    X, y = drawn_rows(40)
+    for resampling in ("bootstrap", "cross_validation"):
+        given = {"estimator": LogisticRegression(), "X": X, "y": y, "resampling": resampling, "cv": 3, **changed}
+        with pytest.raises(InputError, match=message):
+            internal_validation(**given)
 
 
 def test_folds_that_leave_one_class_are_refused():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -10,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.core.errors import InputError, UndefinedError
+from calibrant.core.errors import CalibrantError, InputError, UndefinedError
 from calibrant.core.frames import frames_follow
 from calibrant.core.progress import track
 from calibrant.core.types import ArrayLike, BoolArray, ClassLabel, FloatArray, IntArray, Randomness
@@ -174,8 +175,16 @@ class _Study:
 
         _check_order(estimator, y)
         check_same_index(X=X, y=y, cluster=cluster)
-        labels = check_classes(y)
-        features, labels = indexable(X, labels)
+        try:
+            labels = check_classes(y)
+        except InputError:
+            raise
+        except ValueError as error:
+            raise _unusable_classes(y) from error
+        try:
+            features, labels = indexable(X, labels)
+        except (TypeError, ValueError) as error:
+            raise _unusable_features(estimator, X, labels.size, error) from error
         classes = np.unique(labels).tolist()
         if len(classes) < 2:
             raise InputError(
@@ -214,9 +223,15 @@ class _Study:
 
         model = clone(self.estimator)
         _set_seeds(model, seed)
-        if positions is None:
-            return model.fit(self.X, self.labels)
-        return model.fit(take(self.X, positions), self.labels[positions])
+        rows, labels = self.X, self.labels
+        if positions is not None:
+            rows, labels = take(rows, positions), labels[positions]
+        try:
+            return model.fit(rows, labels)
+        except CalibrantError:
+            raise
+        except (TypeError, ValueError) as error:
+            raise _unusable_features(self.estimator, self.X, self.labels.size, error) from error
 
     def forecasts(self, model: Any, positions: IntArray | None = None) -> FloatArray:
         """Forecast the event on some of the rows, or on all."""
@@ -241,6 +256,65 @@ def _check_order(estimator: Any, y: Any) -> None:
     shape: tuple[int, ...] = getattr(y, "shape", ())
     if len(shape) > 1 and shape[1] != 1:
         raise InputError(f"has the shape {tuple(shape)}, and one class per row is needed", argument="y", remedy=remedy)
+
+
+def _unusable_classes(y: Any) -> InputError:
+    """Say why ``y`` holds no class per row."""
+    values = np.asarray(y)
+    if values.ndim == 1 and values.dtype.kind == "f":
+        odd = values[np.isfinite(values) & (values != np.round(values))]
+        if odd.size:
+            return InputError(
+                f"holds numbers such as {odd[0]:g}, which are no classes",
+                argument="y",
+                value=float(odd[0]),
+                remedy="pass the class of each row, as in y > 0.5 where y was forecast or measured",
+            )
+    return InputError(
+        f"has the shape {values.shape}, and one class per row is needed",
+        argument="y",
+        remedy="pass the class of each row, one of two",
+    )
+
+
+def _unusable_features(estimator: Any, X: Any, rows: int, error: Exception) -> InputError:
+    """Say why a model could not be fitted to features; what models can take differs, so that one has to try."""
+    name = type(estimator).__name__
+    pipeline = "in a pipeline with the model, so that it is part of what is validated"
+    shape: tuple[int, ...] = getattr(X, "shape", None) or np.shape(np.asarray(X, dtype=object))
+    if not shape or shape[0] != rows:
+        had = f"has {counted(shape[0], 'row')}" if shape else f"is {X!r}"
+        remedy = "pass a row of features for each class in y"
+        return InputError(f"{had}, and y has {rows:,}", argument="X", remedy=remedy)
+    said = str(error).strip()
+    reason = said.lower()  # what a pipeline takes is no fault, though it stands in X
+    if len(shape) != 2 and ("array" in reason or "dim" in reason):
+        return InputError(
+            f"has the shape {tuple(shape)}, and {name} takes a table with a column for each feature",
+            argument="X",
+            remedy="pass one of shape (n, features), as X.reshape(-1, 1) where there is a single feature",
+        )
+    columns = {column: np.asarray(X[column]) for column in X.columns} if hasattr(X, "columns") else {}
+    if not columns and isinstance(X, (np.ndarray, list, tuple)):
+        table = np.asarray(X)
+        columns = {place: table[:, place] for place in range(shape[1])}
+    for column, values in columns.items():
+        numbers = [each for each in values.tolist() if isinstance(each, float)]
+        texts = [each for each in values.tolist() if isinstance(each, str)]
+        where = {"argument": "X", "column": str(column)}
+        if texts and "string" in reason:
+            remedy = f"turn texts into numbers (OneHotEncoder) {pipeline}"
+            return InputError(f"holds texts such as {texts[0]!r}, which {name} cannot take", **where, remedy=remedy)
+        if "nan" in reason and any(map(math.isnan, numbers)):
+            remedy = f"fill them in (SimpleImputer) {pipeline}; or drop these rows"
+            return InputError(f"lacks values, which {name} needs", **where, remedy=remedy)
+        if "infinity" in reason and any(map(math.isinf, numbers)):
+            return InputError(f"holds infinite values, which {name} cannot take", **where, remedy="replace them")
+    return InputError(
+        f"could not be fitted to X and y: {said.splitlines()[0] if said else type(error).__name__}",
+        argument="estimator",
+        remedy="fit it to these rows by itself to see where that comes from",
+    )
 
 
 def _numbers(plan: Plan, events: BoolArray, forecasts: FloatArray) -> FloatArray:
