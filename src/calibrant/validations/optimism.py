@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -301,15 +302,15 @@ def _unusable_features(estimator: Any, X: Any, rows: int, error: Exception) -> I
     for column, values in columns.items():
         numbers = [each for each in values.tolist() if isinstance(each, float)]
         texts = [each for each in values.tolist() if isinstance(each, str)]
-        where = {"argument": "X", "column": str(column)}
+        fault = partial(InputError, argument="X", column=str(column))
         if texts and "string" in reason:
             remedy = f"turn texts into numbers (OneHotEncoder) {pipeline}"
-            return InputError(f"holds texts such as {texts[0]!r}, which {name} cannot take", **where, remedy=remedy)
+            return fault(f"holds texts such as {texts[0]!r}, which {name} cannot take", remedy=remedy)
         if "nan" in reason and any(map(math.isnan, numbers)):
             remedy = f"fill them in (SimpleImputer) {pipeline}; or drop these rows"
-            return InputError(f"lacks values, which {name} needs", **where, remedy=remedy)
+            return fault(f"lacks values, which {name} needs", remedy=remedy)
         if "infinity" in reason and any(map(math.isinf, numbers)):
-            return InputError(f"holds infinite values, which {name} cannot take", **where, remedy="replace them")
+            return fault(f"holds infinite values, which {name} cannot take", remedy="replace them")
     return InputError(
         f"could not be fitted to X and y: {said.splitlines()[0] if said else type(error).__name__}",
         argument="estimator",
