@@ -136,6 +136,17 @@ def test_columns_of_groups_are_spoken_of_as_columns_and_some_groups_are_shown(tm
     assert "  and 20 more with smaller errors: --json lists all" in lines
 
 
+def test_a_repair_is_advised_only_where_it_would_have_saved_something(files, tmp_path):
+    asked = ("decide", files / "more.csv", "--y-prob", "bad", "--threshold")
+    assert "Next: calibrant recalibrate choose finds a repair, calibrant report" in call(*asked, "0.3").stdout
+    assert "Next: no repair would have saved anything on these rows; calibrant report" in call(*asked, "0").stdout
+    assert "Next: calibrant recalibrate choose" in call(*asked, "0", "--threshold", "0.3").stdout
+    none = write({"y": np.zeros(200, dtype=int), "p": np.linspace(0.1, 0.9, 200)}, tmp_path / "none.csv", "csv")
+    lines = call("decide", none, "--threshold", "0.3").stdout.splitlines()
+    (note,) = [place for place, line in enumerate(lines) if line.startswith("Note: every outcome is 0")]
+    assert lines[note + 1] == "Next: see to the note first; what it says may be all that is wrong."
+
+
 def test_a_plan_for_a_limit_that_says_little_leads_to_one_that_does(tmp_path):
     rare = write({"p": predictions(4000, seed=1)["p"] / 50.0}, tmp_path / "rare.csv", "csv")
     lines = call("plan", rare, "--max-error", "0.05").stdout.splitlines()

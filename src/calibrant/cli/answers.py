@@ -35,6 +35,9 @@ _WRAPPERS = {
     "any": "use of them",
 }
 
+_NO_SAVING = 5e-6
+"""A saving per row that is written as 0."""
+
 USUAL_LEVEL = 0.05
 """At which rows are said to be alike."""
 
@@ -313,8 +316,19 @@ def decisions_said(found: Decisions, groups: GroupDecisions | None, by: str | No
     lines.append(without_costs.finding())
     if groups is not None:
         lines += [groups.headline(by=by), groups.table()]
-    lines.append(next_step("calibrant recalibrate choose finds a repair, calibrant report shows all thresholds"))
-    return [*lines, *assumed(guarantee.assumptions), *_noted(guarantee.notes), *_more_notes(guarantee.notes)]
+    lines += [*_noted(guarantee.notes), next_step(_after_decisions(found, groups))]
+    return [*lines, *assumed(guarantee.assumptions), *_more_notes(guarantee.notes)]
+
+
+def _after_decisions(found: Decisions, groups: GroupDecisions | None) -> str:
+    """Return what to do next: a repair only where it would have saved something, as far as that is known."""
+    if any(_is_hint(note) for note in found.guarantee.notes):
+        return _NEXT["note"]
+    everyone = [found, *(() if groups is None else groups.decisions)]
+    gaps = [each.gap for one in everyone for each in one.decisions]
+    if all(gap is not None and gap.gap < _NO_SAVING for gap in gaps):
+        return "no repair would have saved anything on these rows; calibrant report shows all thresholds"
+    return "calibrant recalibrate choose finds a repair, calibrant report shows all thresholds"
 
 
 def _gained(found: NetBenefit | None) -> list[str]:
