@@ -124,6 +124,17 @@ def test_an_alarm_may_be_the_end(tmp_path):
     assert len(found.stdout.splitlines()) < 14
 
 
+def test_files_come_in_the_order_of_the_numbers_in_their_names(tmp_path):
+    for day in range(1, 12):
+        write_day(tmp_path, day).rename(tmp_path / f"day{day}.csv")
+    files = sorted(tmp_path.iterdir())
+    assert files[1].name == "day10.csv"
+    wanted = ([(f"{day:02d}", 60 * day) for day in range(1, 12)], 3, "")
+    assert watched(tmp_path, *DAYS) == watched(*files, *DAYS) == watched(f"{tmp_path}/*.csv", *DAYS) == wanted
+    assert watched(tmp_path, *DAYS, "--follow", "--poll", 0.01, "--stop-after", 0.01)[0] == wanted[0][:10]
+    assert watched(*files[::-1], *DAYS)[0][0] == ("08", 60)  # as they were named, from day9 on
+
+
 def test_without_periods_every_file_is_one(days):
     found = call("watch", days, "--max-error", 0.05, "--json")
     assert [(each["result"]["period"], each["result"]["rows"]) for each in documents(found)] == [

@@ -318,20 +318,26 @@ def read_files(watching: Watching) -> None:
 
 
 def _find_files(source: Source) -> list[tuple[Path, str]]:
-    """Return files in the order in which they were named, those of a folder or pattern in the order of their names."""
+    """Return files in the order in which they were named, those of a folder or pattern in the order of their names.
+
+    Names that come as a shell lists them, day10 before day2, are put in order as those of a folder are.
+    """
     from calibrant.engines.formats import find_files
+    from calibrant.monitors.incoming import in_order
 
     found: dict[Path, tuple[Path, str]] = {}
     for name in source.files:
         if Path(name).is_fifo():
             raise BadInput(f'{name} is a pipe, of which nobody knows what was read; pipe it into "-"')
         _, paths = find_files(name, None, any_name=source.format is not None)
-        for path in paths:
+        for path in in_order(paths):
             real = path.resolve()
             if real in found:
                 raise BadInput(f"{path} was named twice, and its rows would count twice; name each file once")
             found[real] = path, _as_named(path, name)
-    return list(found.values())
+    named = dict(found.values())
+    as_listed = sorted(source.files) == list(source.files)
+    return [(path, named[path]) for path in (in_order(named) if as_listed else named)]
 
 
 def _as_named(path: Path, name: str) -> str:

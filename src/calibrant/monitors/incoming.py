@@ -8,17 +8,23 @@ import os
 import select
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from calibrant.core.errors import InputError
 from calibrant.engines.formats import list_files
 from calibrant.monitors.done import file_version
+from calibrant.rows.labels import by_number
 
 _MOST_LINES = 50_000
 _PATIENCE_SECONDS = 0.2
 _BLOCK = 1 << 22
+
+
+def in_order(paths: Iterable[Path]) -> list[Path]:
+    """Return files in the order of their names, with numbers in theirs: "day 2" before "day 10"."""
+    return sorted(paths, key=lambda path: [by_number(part) for part in path.parts])
 
 
 def new_files(
@@ -31,8 +37,8 @@ def new_files(
     r"""Give the files of folders that grow, each with its folder, as soon as they are complete, for ever or until idle.
 
     A file is complete when two looks, one after the other, find it the same (its size, time and inode). Files come in
-    the order of their names: one that is still being written holds back those after it. One that changes later is given
-    again.
+    the order of their names, day2 before day10: one that is still being written holds back those after it. One that
+    changes later is given again.
 
     Parameters
     ----------
@@ -65,7 +71,7 @@ def new_files(
     seen: dict[Path, tuple[int, ...]] | None = None
     changed = time.monotonic()
     while True:
-        found = {path: (file_version(path), top) for top in folders for path in list_files(top)}
+        found = {path: (file_version(path), top) for top in folders for path in in_order(list_files(top))}
         ready = []
         for path, (version, top) in found.items():
             if given.get(path) == version:

@@ -103,10 +103,15 @@ def against_the_rest(labels: Sequence[Any], pos_label: Any) -> Phrase:
     return Phrase(said, code="one_against_rest", outcomes=Argument("y_true"), **facts)
 
 
+def by_number(text: str) -> list[int | str]:
+    """Return by what texts sort as the numbers in them do: "day 2" before "day 10"."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", text)]
+
+
 def check_order(labels: Sequence[Any], name: str) -> None:
     """Refuse sorted texts whose numbers are in another order, as in "day 10" before "day 2"."""
     texts = [label for label in labels if isinstance(label, str)]
-    counted = [[int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", text)] for text in texts]
+    counted = list(map(by_number, texts))
     for place in range(1, len(counted)):
         if counted[place] < counted[place - 1]:
             raise InputError(
