@@ -462,6 +462,7 @@ def test_rows_that_lack_a_value_may_be_left_out(tmp_path):
         (DAYS, "nothing to read: name files, a folder"),
         (("{days}", *DAYS, "--reset", "--state", "{out}"), "out.json, and so nothing to begin anew"),
         ((*DAYS, "--follow", "--reset", "--state", "{out}"), "--follow needs a folder"),
+        (("{days}", *DAYS, "--stop-after", "5"), "--stop-after goes with --follow"),
         (("{days}/2026-01-01.csv", *DAYS, "--follow"), "is no folder; --follow reads folders"),
         (("{days}", "{days}/2026-01-01.csv", *DAYS), "was named twice"),
         (("{days}/no.csv", *DAYS), "no.csv does not exist"),

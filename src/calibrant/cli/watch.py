@@ -202,6 +202,8 @@ def command(
     from calibrant.monitors.watch import Watch
 
     by = source.time or source.period
+    if stop_after is not None and not follow:
+        raise BadInput("--stop-after goes with --follow; without it the watch ends when all files are read")
     _check_files(source, (state, openmetrics), follow=follow)
     _check_state(source, state, replayed=replayed, reset=reset, has_periods=by is not None)
     is_input = source.files == ("-",)
