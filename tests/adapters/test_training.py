@@ -192,6 +192,9 @@ def test_metrics_that_differ_do_not_add_up():
         CalibrationMetric() + CalibrationMetric(confidence_level=0.9)
     with pytest.raises(calibrant.InputError, match=r"^metrics hold a dict, not a CalibrationMetric"):
         CalibrationMetric().merge_state(cast(Any, [{}]))
+    for one in (CalibrationMetric(), None):
+        with pytest.raises(calibrant.InputError, match=r"^metrics are one \w+, not a list; pass a list of metrics$"):
+            CalibrationMetric().merge_state(cast(Any, one))
     with pytest.raises(TypeError):
         CalibrationMetric() + cast(Any, 1)
     with pytest.raises(calibrant.InputError, match=r"^bits .*8"):

@@ -76,7 +76,8 @@ class CalibrationMetric:
         target : tensor or array-like of shape (n,) or (n, 1)
             Outcomes: 0/1, booleans or fractions; the number of the class for K columns.
         sample_weight : tensor or array-like of shape (n,) or (n, 1), optional
-            Weights fixed beforehand; a mask of booleans or of 0 and 1 leaves rows out.
+            Weights fixed beforehand. Rows of weight zero do not count, and are checked like others: what padding fills
+            is left out before, as in ``preds[mask], target[mask]``.
         """
         for name, values in (("preds", preds), ("target", target)):
             if values is None:
@@ -146,6 +147,10 @@ class CalibrationMetric:
 
     def merge_state(self, metrics: Iterable[CalibrationMetric]) -> Self:
         """Add the rows of other metrics to those of this one, and return it; all are about as many classes."""
+        if not isinstance(metrics, Iterable):
+            raise InputError(
+                f"are one {type(metrics).__name__}, not a list", argument="metrics", remedy="pass a list of metrics"
+            )
         merged: list[CalibrationMetric] = [self, *metrics]
         for each in merged:
             self._check_like(each)
