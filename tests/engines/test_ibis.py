@@ -116,6 +116,19 @@ def test_other_backends_go_through_arrow_or_parquet(tmp_path):
     backend.disconnect()
 
 
+def test_columns_of_two_queries_are_not_taken_for_one_table(backend):
+    scores = backend.table("scores")
+    counts = scores.group_by("score").agg(rows=scores.count(), events=scores.label.sum())
+    message = r"is an expression of Ibis, and two of them are two queries, .*; pass columns of one table"
+    with pytest.raises(calibrant.InputError, match=f"^y_prob {message}"):
+        calibrant.cutoff_calibration_error(scores.label, scores.score)
+    with pytest.raises(calibrant.InputError, match=f"^forecast {message}"):
+        calibrant.Tally.from_counts(counts.score, counts.rows, counts.events)
+    table = counts.to_pyarrow()
+    tally = calibrant.Tally.from_counts(table["score"], table["rows"], table["events"])
+    assert tally.row_total == 3000
+
+
 def test_ibis_is_not_imported():
     code = """
 import sys

@@ -40,6 +40,12 @@ def as_array(values: Any, name: str) -> npt.NDArray[Any]:
     """Turn lists, numpy, pandas, polars, pyarrow and torch input into a one-dimensional numpy array of any dtype."""
     if values is None:
         raise InputError("is None", argument=name, remedy="pass an array")
+    if type(values).__module__.partition(".")[0] == "ibis":
+        raise InputError(
+            "is an expression of Ibis, and two of them are two queries, whose rows may come in different orders",
+            argument=name,
+            remedy="pass columns of one table.to_pyarrow(), or scan() the table",
+        )
     _refuse_nulls(values, name)
     if hasattr(values, "detach"):  # a torch tensor that carries gradients cannot become an array
         values = values.detach()
