@@ -272,6 +272,18 @@ def test_the_finding_names_the_group_that_the_verdict_rests_on(mlflow, rows):
 
 
 @pytest.mark.usefixtures("without_plots")
+def test_limits_of_censored_rows_are_approximate(mlflow, rows):
+    seen = np.arange(2000) % 4 > 0
+    time = np.where(rows.outcome == 1, 1.0, 3.0)
+    with mlflow.start_run() as run:
+        log_calibration(calibrant.horizon(np.where(seen, time, 0.5), seen, rows.forecast, at=2.0), max_error=0.2)
+    tags, _ = said_in(mlflow, run)
+    assert tags["limits"] == "each with about 95% confidence"
+    assert tags["max_error"] == "0.2"
+    assert "verdict" not in tags
+
+
+@pytest.mark.usefixtures("without_plots")
 def test_numbers_of_an_earlier_call_do_not_stand_beside_those_of_the_last(mlflow, rows):
     with mlflow.start_run() as run:
         mlflow.log_metric("other/upper", 1.0)
