@@ -5,13 +5,18 @@ from __future__ import annotations
 import re
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.errors import ExtensionError
 from sphinx.util.fileutil import copy_asset
 from sphinx.util.typing import ExtensionMetadata
 
+COLUMNS = re.compile(r"\S {2,}\S|^ ")
+LONG = 40
+PRINTED = re.compile(r'<span class="go">([^<]*)</span>')
 PICTURE = re.compile(r"<picture>(.*?)</picture>", flags=re.DOTALL)
 
 
@@ -29,6 +34,22 @@ def both_pictures(found: re.Match[str]) -> str:
 def page_read(_app: Sphinx, _name: str, source: list[str]) -> None:
     """Change the text of a page before it is parsed."""
     source[0] = PICTURE.sub(both_pictures, source[0])
+
+
+def long_cells_named(_app: Sphinx, doctree: nodes.document, _here: str) -> None:
+    """Name the cells of tables that hold sentences, which need more room than numbers do on a phone."""
+    for cell in doctree.findall(nodes.entry):
+        if len(cell.astext()) > LONG:
+            cell["classes"].append("long")
+
+
+def sentences_named(_app: Sphinx, _page: str, _template: str, context: dict[str, Any], _tree: object) -> None:
+    """Name the lines of what code prints that are sentences: they wrap, and lines of tables do not."""
+    if "body" in context:
+        context["body"] = PRINTED.sub(
+            lambda line: line[0] if COLUMNS.search(line[1]) else f'<span class="go said">{line[1]}</span>',
+            context["body"],
+        )
 
 
 def old_examples_removed(app: Sphinx, _config: Config) -> None:
@@ -54,4 +75,6 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.connect("config-inited", old_examples_removed)
     app.connect("builder-inited", formulas_copied)
     app.connect("source-read", page_read)
+    app.connect("doctree-resolved", long_cells_named)
+    app.connect("html-page-context", sentences_named)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

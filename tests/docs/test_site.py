@@ -224,6 +224,23 @@ def test_a_page_opens_in_light_and_dark_on_a_desk_and_a_phone(site, page, name):
     assert menu.get_by_role("link", name="Theory").first.is_visible()
 
 
+def test_on_a_phone_sentences_wrap_and_lines_of_tables_do_not(site, page):
+    page.set_viewport_size(PHONE)
+    page.goto(address(site, "how-to/tutorial"))
+    sentences, lines = page.locator("pre .said"), page.locator("pre .go:not(.said)")
+    boxes = [box_of(sentence) for sentence in sentences.all()]
+    assert all(box["x"] + box["width"] <= PHONE["width"] for box in boxes)
+    assert box_of(lines.filter(has_text="risk_gap").first)["height"] < max(box["height"] for box in boxes)
+    page.goto(address(site, "overview"))
+    assert all(box_of(cell)["width"] > PHONE["width"] / 2 for cell in page.locator("td.long").all())
+
+
+def box_of(place):
+    box = place.bounding_box()
+    assert box is not None
+    return box
+
+
 def test_search_finds_pages_without_a_network(site, page):
     page.goto(address(site, "index"))
     page.keyboard.press("Control+k")
