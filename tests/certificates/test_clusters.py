@@ -160,7 +160,7 @@ def test_few_clusters_certify_nothing_and_say_how_many_would():
     (caution,) = found.cautions
     assert caution == (
         "20 clusters, the largest with 5.0% of the rows, cannot certify 0.05, whatever the outcomes: no limit could be "
-        "below 0.156. At best 66 clusters of equal size could."
+        "below 0.156. It would take at least 66 clusters, of equal size."
     )
     assert clusters_of(found).needed is None  # which would contradict the caution
     assert "would decide it" not in str(found)
@@ -176,12 +176,12 @@ def test_enough_clusters_of_which_one_is_large_are_told_that_it_is_their_sizes()
     label = np.where(LABEL < 12, 0, LABEL)  # 69 of them
     (caution,) = certify(Y, P, max_error=0.05, cluster=label).cautions
     assert caution.startswith("69 clusters, the largest with 15.0% of the rows, cannot certify 0.05")
-    assert caution.endswith("Their sizes differ too much: at best 66 could, were they of equal size.")
+    assert caution.endswith("Their sizes differ too much: of equal size, 66 could be enough.")
 
 
 def test_sizes_that_are_drawn_take_a_few_clusters_more():
     (caution,) = certify(Y, P, max_error=0.02, cluster=LABEL, max_cluster_size=25).cautions
-    assert caution.endswith("At best 170 clusters of equal size could.")
+    assert caution.endswith("It would take at least 170 clusters, of equal size.")
     nothing, label = np.zeros(340), np.repeat(np.arange(170), 2)
     for rows, is_enough in ((340, True), (338, False)):
         found = certify(nothing[:rows], nothing[:rows], max_error=0.02, cluster=label[:rows], max_cluster_size=2)
@@ -192,7 +192,7 @@ def test_sizes_that_are_drawn_take_a_few_clusters_more():
 def test_few_clusters_for_hoeffding_say_how_many_it_would_take(measure):
     (caution,) = certify(Y, P, max_error=0.05, cluster=LABEL, method="hoeffding", measure=measure).cautions
     assert "80 clusters, the largest with 1.2% of the rows, cannot certify 0.05, whatever the outcomes" in caution
-    (needed,) = re.findall(r"At best ([0-9,]+) clusters", caution)
+    (needed,) = re.findall(r"at least ([0-9,]+) clusters", caution)
     label = np.arange(int(needed.replace(",", ""))).repeat(2)
     nothing = np.zeros(label.size)
     for cluster, is_enough in ((label, True), (label[:-2], False)):

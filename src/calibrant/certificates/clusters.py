@@ -236,9 +236,9 @@ def cluster_cautions(clusters: Clusters, max_error: float, enough: float) -> tup
     ``enough`` is how many of equal size could be certified at best; infinity where no number can.
     """
     found = []
-    would = f" At best {enough:,} clusters of equal size could."
+    would = f" It would take at least {enough:,} clusters, of equal size."
     if clusters.count >= enough:  # of which there are as many, so that it must be their sizes
-        would = f" Their sizes differ too much: at best {enough:,} could, were they of equal size."
+        would = f" Their sizes differ too much: of equal size, {enough:,} could be enough."
     if clusters.least_limit > max_error:
         found.append(
             Phrase(
