@@ -179,6 +179,19 @@ def test_the_action_takes_further_arguments(run_action, tmp_path, between):
     assert float(outputs["upper"]) == pytest.approx(expected.upper, abs=1e-12)
 
 
+def test_the_action_certifies_nothing_where_clusters_should_count_and_cannot(run_action, tmp_path):
+    generator = np.random.default_rng(4)
+    site, forecast = np.repeat(np.arange(80), 15), generator.uniform(0.3, 0.7, 1200)
+    outcome = generator.random(1200) < forecast + generator.choice([-0.25, 0.25], 80)[site]
+    rows = zip(outcome.astype(int).tolist(), forecast.tolist(), site.tolist(), strict=True)
+    lines = ["the outcome,forecast,site", *(",".join(map(str, row)) for row in rows)]
+    (tmp_path / "sites.csv").write_text("\n".join(lines))
+    arguments = "--relative-to events --check-clusters site"
+    judged, outputs = run_action("good", file="sites.csv", arguments=arguments, **{"max-error": "0.9"})
+    assert judged.returncode == 3, judged.stderr
+    assert outputs == {"verdict": "undecided", "upper": "Infinity"}
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -236,3 +236,21 @@ def test_clusters_count_for_every_question():
     cluster = np.arange(400) // 4
     found = certify(y, p, max_error=0.5, questions="classwise", cluster=cluster)
     assert found.upper[2] == certify(y == 2, p[:, 2], max_error=0.5, cluster=cluster).upper
+
+
+def test_verdicts_that_are_surer_than_the_limits_beside_them_say_why():
+    rng = np.random.default_rng(0)
+    y_prob = rng.random(3000)
+    y_true, part = rng.random(3000) < y_prob, np.arange(3000) % 3
+    found = certify(y_true, y_prob, max_error=0.3, groups=part, scale="group")
+    assert "Holm" not in str(found)
+    limit = (max(each.upper for each in found.certificates) + min(each.upper for each in found.certificates)) / 2.0
+    seen = []
+    for share in np.linspace(0.8, 1.2, 9):
+        found = certify(y_true, y_prob, max_error=limit * share, groups=part, scale="group")
+        surer = [said for said, each in zip(found.verdicts, found.certificates, strict=True) if said != each.verdict]
+        assert ("Some verdicts say more than the limits beside them: limits hold for all groups" in str(found)) is bool(
+            surer
+        )
+        seen += surer
+    assert seen

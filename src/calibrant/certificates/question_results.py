@@ -173,6 +173,15 @@ class QuestionCertificates(OfQuestions, JointVerdict, Result):
         shown = [lines[place] for place in self.shown_places()]
         return "\n".join([*self.findings(), *shown, *self._left_out(), *self.one_by_one(), *self.remarks()])
 
+    def one_by_one(self) -> list[str]:
+        """Say also why verdicts may be surer than the limits that stand beside them, where some are."""
+        surer = any(said != each.verdict for said, each in zip(self.verdicts, self.certificates, strict=True))
+        why = (
+            f"Some verdicts say more than the limits beside them: limits hold for all {self.described.plural} at once, "
+            "and verdicts were reached one after the other, which takes less (Holm's rule)."
+        )
+        return [*super().one_by_one(), *([why] if surer else [])]
+
     def findings(self) -> list[str]:
         """Return the joint verdict in words, its numbers, what it promises and assumes, and what single ones are."""
         level, kind = level_said(self.confidence_level), self.described
