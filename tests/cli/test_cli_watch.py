@@ -261,6 +261,18 @@ def test_the_same_bytes_under_another_name_and_a_file_that_changed_are_refused(t
     assert (changed[1], "was read before and has changed since" in changed[2]) == (2, True)
 
 
+def test_other_rows_with_the_same_totals_are_another_batch(tmp_path):
+    for name in ("a.csv", "b.csv", "c.csv"):
+        outcomes = [1] * 10 + [0] * 20 if name == "a.csv" else [0] * 20 + [1] * 10
+        write({"y": outcomes, "p": [0.5] * 30}, tmp_path / name, "csv")
+    found = call("watch", tmp_path, "--max-error", 0.05)
+    assert "(2 periods, 60 rows)" in found.stdout
+    said = re.findall(
+        "Refused: .*/(.).csv: a batch of 30 rows just like these.* before; leave it out$", found.stderr, re.M
+    )
+    assert said == ["c"]
+
+
 def test_state_and_files_may_move_together(days, tmp_path):
     watched(days, *DAYS, "--state", tmp_path / "state.json")
     moved = tmp_path / "moved"

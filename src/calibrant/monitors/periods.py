@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.core.errors import InputError
-from calibrant.core.voices import Option, Phrase
+from calibrant.core.voices import Either, Option, Phrase
 from calibrant.core.words import printable
 from calibrant.monitors.families import LEAST_BITS
 from calibrant.rows.cells import DEFAULT_BITS, Cells
@@ -32,6 +32,11 @@ _UNORDERED = re.compile(r"\D+|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}\b.*")
 
 _FEW_ROWS = 20
 """Batches of fewer rows may well hold the same numbers twice."""
+
+_ONCE = Phrase(
+    "leave it out{how}", how=Either("; if they are other rows, give each batch a name of its own with batch=")
+)
+"""What to do with rows that seem to come twice."""
 
 MOST_REMEMBERED = 100
 """Batches without a period of which the last ones are told from new ones."""
@@ -125,10 +130,14 @@ class OpenPeriod:
         mark = fingerprint(parts) if batch is None else f"named {batch}" if batch else None
         if mark is not None and mark in self.batches:
             rows = sum(cells.row_total for cells in parts.values())
-            what = f"the batch {batch!r}" if batch is not None else f"a batch of {rows:,} rows just like these"
+            alike = f"a batch of {rows:,} rows just like these"
             raise InputError(
-                f"{what} was added to period {printable(period)} before",
-                remedy="leave it out; if they are other rows, give each batch a name of its own with batch=",
+                Phrase(
+                    "{what} was added to period {period} before",
+                    what=alike if batch is None else Either(f"the batch {batch!r}", alike),
+                    period=printable(period),
+                ),
+                remedy=_ONCE,
             )
         return OpenPeriod(self.cells, self.batches if mark is None else {*self.batches, mark})
 
@@ -213,7 +222,7 @@ class Ledger:
             if own and found[period].batches & set(self.recent):
                 raise InputError(
                     f"a batch of {cells.row_total:,} rows just like these, or of the same name, was added before",
-                    remedy="leave it out; if they are other rows, give each batch a name of its own with batch=",
+                    remedy=_ONCE,
                 )
         return found
 

@@ -310,7 +310,7 @@ class Watch:
 
 def _named(mark: Mark, y_true: Any, period: Any) -> str | None:
     """Return by what the monitor knows a batch: the same bytes are the same batch, whatever the file is called."""
-    if period is None:
+    if period is None and not mark.content:
         return None
     rows = getattr(y_true, "y_prob", y_true)
     size = len(rows) if hasattr(rows, "__len__") else _FEW_ROWS
