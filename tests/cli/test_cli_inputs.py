@@ -218,7 +218,7 @@ def bad_calls(files):
             r"--pos-label is 'east', which column 'ward' does",
         ),
         (["measure", table, "--y-true", "p", "--y-prob", "p"], r"column 'p' is named for outcomes and for forecasts"),
-        (["measure", table, "--memory-limit", "some"], r"memory_limit is 'some'"),
+        (["measure", table, "--memory-limit", "some"], r"--memory-limit is 'some'"),
         (["measure"], r"Missing argument 'FILE...'"),
         (["measure", table, "--format", "excel"], r"'excel' is not one of 'csv'"),
         (["certify", table], r"Missing option '--max-error'"),

@@ -222,7 +222,7 @@ def test_sure_forecasts_can_be_refused(folder, tmp_path):
     line = ("validate", tmp_path / "round.csv", "--y-true", "y", "--y-prob", "p", *FEW)
     refused = call(*line, "--extremes", "refuse")
     assert refused.exit_code == 2
-    assert "of exactly 0 or 1, whose logit is infinite; leave them out of the slope with --extremes leave_out" in (
+    assert "of exactly 0 or 1, whose logit is infinite; leave them out of the slope with --extremes leave-out" in (
         refused.output
     )
     assert call(*line, "--extremes", "leave_out").exit_code == 0

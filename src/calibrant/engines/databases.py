@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from calibrant.core.sql import text_literal
+from calibrant.core.voices import Argument, Phrase
 from calibrant.engines.formats import TableError, first_line
 
 if TYPE_CHECKING:
@@ -81,7 +82,8 @@ def _limit_memory(connection: duckdb.DuckDBPyConnection, limit: str | None) -> N
         connection.execute(f"SET memory_limit = {text_literal(limit)}")
     except duckdb.Error as error:
         raise TableError(
-            f"memory_limit is {limit!r}: {first_line(error)}", remedy="write it like 500MB or 2GB"
+            Phrase("{named} is {given!r}: {why}", named=Argument("memory_limit"), given=limit, why=first_line(error)),
+            remedy="write it like 500MB or 2GB",
         ) from error
 
 

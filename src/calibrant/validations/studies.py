@@ -19,7 +19,7 @@ from calibrant.core.errors import CalibrationWarning, InputError, UndefinedError
 from calibrant.core.frames import frames_follow
 from calibrant.core.progress import track
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
-from calibrant.core.voices import Option, Phrase
+from calibrant.core.voices import Either, Option, Phrase
 from calibrant.core.words import counted
 from calibrant.decisions.benefit_results import NetBenefit
 from calibrant.decisions.benefits import net_benefit
@@ -273,7 +273,7 @@ def _refuse(sample: Sampled, settings: Settings, max_error: float | None) -> Non
             argument="y_prob",
             remedy=Phrase(
                 "leave them out of the slope with {leave}, or pull them inside with {pull}, and say so in the report",
-                leave=Option("extremes", "leave_out"),
+                leave=Either("extremes='leave_out'", "--extremes leave-out"),
                 pull=Option("extremes", 1e-6),
             ),
         )
@@ -469,9 +469,10 @@ class _Study:
         events = _events(self.sample)
         fewest, what = min((events, "events"), (self.sample.row_total - events, "rows without the event"))
         if fewest < FEW:
-            what = what if fewest != 1.0 else what.replace("events", "event").replace("rows", "row")
+            shown = f"{fewest:,.0f}"
+            what = what if shown != "1" else what.replace("events", "event").replace("rows", "row")
             cautions.append(
-                f"there {'is' if fewest == 1.0 else 'are'} {fewest:,.0f} {what}, and limits that suppose many may be "
+                f"there {'is' if shown == '1' else 'are'} {shown} {what}, and limits that suppose many may be "
                 f"off; a validation should have at least {FEW} of each kind (Vergouwe et al. 2005)"
             )
         self.notes[:0] = cautions
