@@ -292,5 +292,5 @@ def test_an_error_just_above_its_tolerance_reads_so():
 def test_a_tiny_estimate_is_not_written_as_none():
     tiny = Tally.from_counts(forecast=[1e-7], rows=[10**6], events=[0])
     certificate = calibrant.certify(tiny, max_error=0.1)
-    assert "Estimate 0.00000010," in str(certificate)
-    assert "(estimate 0.00000010," in str(calibrant.confidence_interval(tiny))
+    assert "Estimate 0.0000001," in str(certificate)
+    assert "(estimate 0.0000001," in str(calibrant.confidence_interval(tiny))

@@ -153,6 +153,7 @@ def test_several_classes_as_memory_gives(spark, questions):
     same(found, calibrant.certify(label, y_prob[:, [2, 0, 1]], classes=["c", "a", "b"], **asked).to_dict())
 
 
+@pytest.mark.filterwarnings("ignore")  # by which Spark and pandas 3 speak of each other in toPandas
 def test_the_documented_counts_of_a_group_by_are_those_of_the_rows(spark):
     from pyspark.sql import functions
 
