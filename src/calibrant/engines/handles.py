@@ -45,6 +45,9 @@ MOST_GROUPS = 1000
 
 _FEW_GROUPS = 8
 
+_GROUP_GRIDS = (Grid(17, 0.0, 1.0), Grid(16, 0.0, 1.0))
+"""For groups that are added up here: a scan that cuts the cells of some of them costs more than finer ones of all."""
+
 
 @dataclass
 class Work:
@@ -453,8 +456,10 @@ class GroupedScan(Handle):
         return [text for _, text in self._values()]
 
     def _first_requests(self, groups: int) -> list[HistogramRequest]:
-        few = self._streams and groups <= 2 ** (STREAMED_BITS - Scan.first_grid.bits)
-        return [HistogramRequest(group, Scan.first_grid if few else FIRST_GRID) for group in range(groups)]
+        """Ask for the first totals of so many groups, in the finest cells of which there is room for all."""
+        room = (each for each in _GROUP_GRIDS if groups <= 2 ** (STREAMED_BITS - each.bits))
+        grid = next(room, FIRST_GRID) if self._streams else FIRST_GRID
+        return [HistogramRequest(group, grid) for group in range(groups)]
 
     def _totals(self) -> tuple[Moments, ...]:
         """Return the first totals of every group, after a scan of all rows the first time."""
