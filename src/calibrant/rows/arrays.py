@@ -58,7 +58,7 @@ def as_array(values: Any, name: str) -> npt.NDArray[Any]:
         raise
     except Exception as error:  # libraries have errors of their own
         raise InputError(
-            f"of type {type(values).__name__} cannot be read as an array ({error})",
+            f"of type {type(values).__name__} cannot be read as an array ({str(error).partition(chr(10))[0]})",
             argument=name,
             remedy=_remedy(values, "pass a one-dimensional array in CPU memory, with one value per row"),
         ) from error
