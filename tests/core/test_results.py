@@ -134,6 +134,18 @@ def test_what_chance_shows_is_called_so():
     assert weighted.chance == pytest.approx(brownian_range.isf(0.05) * np.sqrt((p * (1 - p)).sum()) / 2000, rel=1e-4)
 
 
+@pytest.mark.parametrize("law", ["alike", "spread", "rare without"])
+def test_few_events_or_none_are_no_more_than_chance_shows(law):
+    rng, rows, count = np.random.default_rng(5), 400, 400
+    weight = np.ones(rows) if law == "alike" else rng.beta(0.5, 2.0, rows)
+    for expected in (0.02, 0.06, 0.15, 0.4, 1.0, 2.0, 4.0):
+        p = expected * weight / weight.sum()
+        p = 1.0 - p if law == "rare without" else p
+        far = [not calibrant.worst_interval(y.astype(float), p).within_chance for y in rng.random((count, rows)) < p]
+        assert sum(far) <= binom.isf(1e-4, count, 0.07), expected
+    assert not calibrant.worst_interval(np.arange(rows) < 12, np.full(rows, 0.01)).within_chance  # it can tell
+
+
 def test_the_worst_interval_says_when_nothing_is_off():
     interval = calibrant.worst_interval([0, 1, 0, 1], [0.5, 0.5, 0.0, 1.0])
     assert (interval.direction, interval.error) == ("none", 0.0)

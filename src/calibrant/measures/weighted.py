@@ -35,6 +35,9 @@ from calibrant.rows.tally import Tally, Totals
 _USUAL_RANGE = 2.4977
 """What the range of Brownian motion stays below in 95% of cases."""
 
+_RARE = 0.05
+"""Events that calibrated forecasts expect, from which on one is seen in more than 5% of cases."""
+
 _WIDE_BLOCK, _NARROW_BLOCK = 512, 32  # points of a curve that are looked at together
 _FEWEST_BLOCKS = 64
 
@@ -242,21 +245,31 @@ def find_worst_interval(table: Totals, *, with_chance: bool = True) -> WorstInte
         mean_forecast=table.forecast_total(begin, end) / weight,
         mean_outcome=float(table.outcome[begin:end].sum()) / weight,
         unit_weights=table.unit_weights,
-        chance=_USUAL_RANGE * math.sqrt(_spread(table)) / weight_total if with_chance else 0.0,
+        chance=_usual_range(table) / weight_total if with_chance else 0.0,
         weights_estimated=table.weights_estimated,
     )
+
+
+def _usual_range(table: Totals) -> float:
+    """Return what the range of the curve stays below in about 95% of cases, if forecasts like these are calibrated.
+
+    The law is one for many events. Where one is expected in every twenty such tables or more, one is no surprise.
+    """
+    spread = _spread(table)
+    usual = _USUAL_RANGE * math.sqrt(spread)
+    return max(usual, 1.0) if table.counted and spread > _RARE else usual
 
 
 def _spread(table: Totals) -> float:
     """Return about the variance of the sum of residuals of calibrated forecasts like these.
 
-    p (1 - p) for forecasts that every source tells apart; r^2, which is less where outcomes are fractions; and for rows
-    of unit weight p and 1 - p, which are less where forecasts are so near an end that they are not told apart.
+    p (1 - p) for forecasts that every source tells apart. r^2 where outcomes are fractions, for which it is less;
+    not where they are 0 or 1: without events it is next to nothing, as if none could come. And for rows of unit weight
+    p and 1 - p, which are less where forecasts are so near an end that they are not told apart.
     """
-    bounds = [
-        table.coarse_spread_total,
-        float(table.weight_square_residual_square.sum()),
-    ]
+    bounds = [table.coarse_spread_total]
+    if not table.binary_outcomes:
+        bounds.append(float(table.weight_square_residual_square.sum()))
     if table.unit_weights:
         bounds += [table.forecast_total(), table.weight_total - table.forecast_total()]
     return max(min(bounds), 0.0)
