@@ -6,6 +6,7 @@ limit exceeds in one of 10,000 repetitions. Limits for independent rows must fai
 rows do depend on each other.
 """
 
+import json
 import math
 import zlib
 from collections import Counter
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from cli_cases import call
 from cluster_cases import cluster_limits
 from simulated import allowed, replicates, runs_needed
 
@@ -238,3 +240,18 @@ def test_large_samples_miss_a_little_more_often_at_most():
     assert max(missed.values()) <= allowed(count, 1.25 * DELTA), missed
     assert missed["upper"] > 0
     assert missed["test"] > 0.5 * DELTA * count
+
+
+@pytest.mark.parametrize("law", [LAWS[0], Law("alike", 30, equal(5), 0.0, constant=True)], ids=str)
+@pytest.mark.parametrize("verdict", ["certified", "refuted"])
+def test_a_verdict_chosen_by_the_check_is_wrong_at_most_twice_as_often(law, verdict):
+    """Of independent rows, at the default level; where rows depend, the check may miss it, and nothing is promised."""
+    rng, count = seeded("chosen", law, verdict), replicates(200)
+    limit = law.off * (0.999 if verdict == "certified" else 1.001)
+    missed: Counter[str] = Counter()
+    for _ in runs_needed(missed, count, allowed(count, 0.1), at_least=30):
+        table = "y,p,site\n" + "\n".join(f"{y},{p},{site}" for y, p, site in zip(*law.draw(rng), strict=True))
+        asked = ("certify", "-", "--format", "csv", "--max-error", limit, "--check-clusters", "site", "--json")
+        found = json.loads(call(*asked, stdin=table).stdout)["result"]
+        missed["chosen"] += found["verdict"] == verdict
+    assert missed["chosen"] <= allowed(count, 0.1)

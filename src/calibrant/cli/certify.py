@@ -21,7 +21,7 @@ from calibrant.cli.answers import (
 from calibrant.cli.inputs import Source, explained, takes_rows, voice_of
 from calibrant.cli.options import RELATIVE_TO, takes_clusters, takes_limits
 from calibrant.cli.outputs import DONE, NOT_SHOWN, UNDECIDED, BadInput, Command, Show, exit_code_of
-from calibrant.cli.rows import Rows, RowsRead, check_suspects, open_all_rows, open_rows
+from calibrant.cli.rows import Rows, RowsRead, RowsScanned, check_suspects, open_all_rows, open_rows
 from calibrant.core.voices import speaking
 from calibrant.core.words import printable
 
@@ -142,15 +142,18 @@ def _with_clusters(rows: Rows, asked: dict[str, Any]) -> tuple[Any, str | None]:
     from calibrant.core.errors import InputError
 
     source = rows.source
-    data = rows.suspected
-    if source.by is not None:
-        labels = getattr(rows, "by", None)
-        if labels is None:
-            return None, "--by goes with clusters where all rows are read, and this file is scanned"
-        data = {**data, "by": labels}
     try:
+        if source.by is not None and isinstance(rows, RowsScanned):
+            rows = rows.read("judging groups of rows in clusters")
+        data = rows.suspected
+        if source.by is not None:
+            data["by"] = getattr(rows, "by", None)
+            if data["by"] is None:
+                return None, "groups of several classes in clusters take all rows at once, and this file is scanned"
         with speaking(voice_of(replace(source, cluster=source.suspect))):
             return calibrant.certify(**data, **asked), None
+    except BadInput as error:
+        return None, error.message
     except InputError as error:
         return None, str(error.problem)
 

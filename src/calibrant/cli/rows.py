@@ -156,6 +156,11 @@ class RowsScanned:
         with explained(self.source):
             return {"y_true": scan(self.engine, by=None, cluster=self.source.suspect, groups=None, **self._asked())}
 
+    def read(self, purpose: str) -> RowsRead:
+        """Return the same rows in memory, for what needs all of them at once, unless there are too many."""
+        _check_room(self.source, self.table, self.limits["tally_limit"], purpose)
+        return _read(self.source, self.table, self.left_out)
+
     @cached_property
     def whole(self) -> Tally | RowSource:
         """All rows, after the scan that checks and adds them up."""
