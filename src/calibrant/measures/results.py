@@ -65,8 +65,8 @@ class WorstInterval(Result):
     unit_weights : bool
         Whether every row has weight 1.
     chance : float
-        The error that the worst interval of perfectly calibrated forecasts like these stays below in 95% of cases, by
-        the large-sample law.
+        The error that the worst interval of perfectly calibrated forecasts like these stays below in about 95% of
+        cases: by the large-sample law, or one event where few are expected.
     weights_estimated : bool
         Whether weights were estimated from the rows, some of which were censored: ``chance`` takes them as they are.
     """
