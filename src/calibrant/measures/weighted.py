@@ -205,7 +205,7 @@ def worst_interval(
     >>> print(worst_interval([0, 0, 1, 1], [0.1, 0.6, 0.6, 0.7]))
     No interval of forecasts is off by more than chance shows. The largest deviation is on forecasts between 0.1 and
     0.6: on these 3 rows (75.0% of all rows) the mean forecast is 43.3% and the event rate is 33.3%. Spread over all
-    rows that is 7.50 per 100 rows (Cutoff error 0.07500), and calibrated forecasts like these stay below 0.49... in
+    rows that is 7.50 per 100 rows (Cutoff error 0.07500), and calibrated forecasts like these stay below 0.55... in
     about 95% of cases.
     """
     family = asked_of_classes(y_true, y_prob, classes, questions, multilabel, sample_weight, pos_label)
